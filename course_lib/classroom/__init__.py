@@ -1,0 +1,1 @@
+"""Exercises, their check, quizzes, and the file that the learner writes."""

@@ -1,0 +1,1 @@
+"""Find, fetch and load real weights."""

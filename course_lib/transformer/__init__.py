@@ -1,0 +1,1 @@
+"""The subject: attention and the models made of it. Imports torch alone."""

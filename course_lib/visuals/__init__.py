@@ -1,0 +1,1 @@
+"""Pictures and widgets of given arrays. Imports no model."""
