@@ -1,0 +1,154 @@
+"""Around attention: the norm, the feed-forward network, the residual, and one encoder layer."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from course_lib.transformer.heads import MultiHeadAttention
+
+Map = Callable[[torch.Tensor], torch.Tensor]
+
+
+def identity(x: torch.Tensor) -> torch.Tensor:
+    """Give ``x`` back: what dropout is when there is none.
+
+    >>> identity(torch.tensor(2.0))
+    tensor(2.)
+    """
+    return x
+
+
+def layer_norm(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
+    """Bring the features of every token to mean 0 and variance 1, then scale and shift them.
+
+    Formula: ``(x - mean) / sqrt(var + eps) * gain + bias``, over the last axis alone; the
+    variance divides by D (biased), eps stands inside the root.
+
+    Source: Ba, Kiros and Hinton 2016, equation 4; Vaswani et al. 2017, section 5.4 and figure 1.
+
+    Shapes: ``x`` (..., D), ``gain`` and ``bias`` (D,) -> (..., D).
+
+    >>> layer_norm(torch.tensor([1.0, 3.0]), torch.ones(2), torch.zeros(2), eps=0.0)
+    tensor([-1.,  1.])
+    """
+    centred = x - x.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1, keepdim=True)
+    return centred / torch.sqrt(variance + eps) * gain + bias
+
+
+def position_wise_ffn(
+    x: torch.Tensor, w1: torch.Tensor, b1: torch.Tensor, w2: torch.Tensor, b2: torch.Tensor
+) -> torch.Tensor:
+    """Send every token, by itself, through the same two-layer network.
+
+    Formula: ``max(0, x w1 + b1) w2 + b2``.
+
+    Source: Vaswani et al. 2017, equation 2.
+
+    Shapes: ``x`` (..., D), ``w1`` (D, F), ``b1`` (F,), ``w2`` (F, D), ``b2`` (D,) -> (..., D).
+
+    >>> w = torch.eye(2)
+    >>> position_wise_ffn(torch.tensor([5.0, -5.0]), w, torch.zeros(2), w, torch.ones(2))
+    tensor([6., 1.])
+    """
+    return torch.relu(x @ w1 + b1) @ w2 + b2
+
+
+def post_norm_sublayer(x: torch.Tensor, fn: Map, norm: Map, drop: Map = identity) -> torch.Tensor:
+    """Add a sub-layer's output to its input, then normalise the sum: the order of 2017.
+
+    Formula: ``norm(x + drop(fn(x)))``.
+
+    Source: Vaswani et al. 2017, section 3.1, with the dropout of section 5.4.
+
+    Shapes: ``x`` (B, T, D) -> (B, T, D).
+
+    >>> post_norm_sublayer(torch.tensor(3.0), fn=torch.square, norm=torch.neg)
+    tensor(-12.)
+    """
+    return norm(x + drop(fn(x)))
+
+
+def pre_norm_sublayer(x: torch.Tensor, fn: Map, norm: Map, drop: Map = identity) -> torch.Tensor:
+    """Normalise the input of a sub-layer and add its output to the untouched stream.
+
+    Formula: ``x + drop(fn(norm(x)))``.
+
+    Source: Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture".
+
+    Shapes: ``x`` (B, T, D) -> (B, T, D).
+
+    >>> pre_norm_sublayer(torch.tensor(3.0), fn=torch.square, norm=torch.neg)
+    tensor(12.)
+    """
+    return x + drop(fn(norm(x)))
+
+
+class FeedForward(nn.Module):
+    """Hold the weights of ``position_wise_ffn`` as the linear maps ``inner`` and ``outer``.
+
+    Shapes: ``x`` (..., D) -> (..., D).
+
+    >>> FeedForward(d_model=3, d_ff=7)(torch.ones(2, 3)).shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(self, d_model: int, d_ff: int):
+        super().__init__()
+        self.inner = nn.Linear(d_model, d_ff)
+        self.outer = nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        return self.outer(torch.relu(self.inner(x)))
+
+
+class EncoderLayer(nn.Module):
+    """Let tokens exchange (self-attention), then let each think by itself (feed-forward).
+
+    Formula: two sub-layers, each ``post_norm_sublayer`` as published in 2017, or
+    ``pre_norm_sublayer`` with ``norm_first=True``.
+
+    Source: Vaswani et al. 2017, section 3.1; dropout on sub-layer outputs, section 5.4.
+
+    Shapes: ``x`` (B, T, D), ``mask`` boolean (True where a query may look), broadcastable to
+    (B, H, T, T) -> (B, T, D).
+
+    >>> EncoderLayer(d_model=6, n_heads=2, d_ff=7)(torch.ones(1, 5, 6)).shape
+    torch.Size([1, 5, 6])
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        *,
+        dropout: float = 0.0,
+        norm_first: bool = False,
+    ):
+        super().__init__()
+        self.sublayer = pre_norm_sublayer if norm_first else post_norm_sublayer
+        self.self_attention = MultiHeadAttention(d_model, n_heads)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.norm1 = nn.LayerNorm(d_model)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x, mask=None):
+        return self.with_weights(x, mask, need_weights=False)[0]
+
+    def with_weights(self, x, mask=None, *, need_weights=True):
+        """Return the output and the attention weights (B, H, T, T) that made it.
+
+        With ``need_weights=False`` the fused kernel runs and the weights are None.
+        """
+        weights = None
+
+        def attend(y):
+            nonlocal weights
+            z, weights = self.self_attention(y, y, y, mask, need_weights=need_weights)
+            return z
+
+        x = self.sublayer(x, attend, self.norm1, self.drop)
+        return self.sublayer(x, self.feed_forward, self.norm2, self.drop), weights
