@@ -1,0 +1,35 @@
+"""A leak detector: change the future, and the past must not move."""
+
+from collections.abc import Callable
+
+import torch
+
+
+def find_leak(
+    fn: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor, n_vocab: int | None = None
+) -> tuple[int, int] | None:
+    """Return the first (t, s) where a change at position s moves the output at t < s, or None.
+
+    Every position is changed once, on its own. Outputs are compared within the rounding of
+    float arithmetic: another input may take another path through a fused kernel.
+
+    Shapes: ``x`` (B, T) integers below ``n_vocab``, or (B, T, D) numbers; ``fn`` keeps (B, T).
+
+    Errors: ValueError where integers come without ``n_vocab``.
+
+    >>> find_leak(lambda x: x.cumsum(1), torch.ones(1, 5, 2))
+    >>> find_leak(lambda x: x + x.mean(1, keepdim=True), torch.ones(1, 5, 2))
+    (0, 1)
+    """
+    if not x.is_floating_point() and n_vocab is None:
+        raise ValueError(f"x holds {x.dtype} tokens: n_vocab is needed to change one")
+    with torch.no_grad():
+        before = fn(x)
+        for s in range(1, x.size(1)):
+            changed = x.clone()
+            changed[:, s] = x[:, s] + 1 if n_vocab is None else (x[:, s] + 1) % n_vocab
+            moved = ~torch.isclose(fn(changed)[:, :s], before[:, :s], rtol=1e-4, atol=1e-5)
+            moved = moved.flatten(2).any(-1) if moved.dim() > 2 else moved
+            if moved.any():
+                return int(moved.any(0).nonzero()[0]), s
+    return None
