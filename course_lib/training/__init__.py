@@ -1,0 +1,1 @@
+"""Train the models. Imports transformer alone, and shows nothing by itself."""
