@@ -40,7 +40,7 @@ lint:  ## Check the style of the code and the notebooks.
 
 doctor:  ## Print what a bug report needs, and a remedy for each fault.
 	$(prepare) lab
-	@$(RUN) -c "import course_lib; course_lib.doctor()"
+	@cd notebooks && ../$(RUN) -c "import course_lib; course_lib.doctor()"
 
 models:  ## Fetch the real weights that the lessons use.
 	$(prepare) lab

@@ -20,3 +20,10 @@ A boolean ``mask`` is True where a query **may look**. ``F.scaled_dot_product_at
 same sense; ``nn.MultiheadAttention`` has the opposite one, True there means "may not look".
 A query with nothing to look at gets zero weights and a zero output, never NaN.
 """
+
+
+def doctor() -> None:
+    """Print what a bug report needs, and a remedy for each fault."""
+    from course_lib import health
+
+    print(health.report(health.examine(health.all_checks())))

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LESSON = "notebooks/00_start_here.ipynb"
+LESSONS, LESSON = ROOT / "notebooks", "00_start_here.ipynb"
 ADDRESS = "127.0.0.1"
 FIRST_PORT, TRIES = 8888, 50
 
@@ -46,6 +46,8 @@ def read_port(text: str) -> int:
 
 def main() -> None:
     """Become the JupyterLab server; Ctrl-C ends it."""
+    if not (LESSONS / LESSON).exists():
+        raise SystemExit(f"{LESSONS / LESSON} is missing. To have it back: git checkout notebooks")
     port = free_port(read_port(os.environ.get("PORT") or str(FIRST_PORT)))
     token = os.environ.setdefault("JUPYTER_TOKEN", secrets.token_hex(24))
     command = [sys.executable, "-m", "jupyterlab", LESSON, f"--ip={ADDRESS}", f"--port={port}"]
@@ -56,7 +58,7 @@ def main() -> None:
     command.append("--log-level=WARN")
     print(f"Lesson 00: http://{ADDRESS}:{port}/lab/tree/{LESSON}?token={token}", flush=True)
     print("Ctrl-C ends JupyterLab.", flush=True)
-    os.chdir(ROOT)
+    os.chdir(LESSONS)  # what JupyterLab's file browser shows: the lessons and what one writes
     os.execv(sys.executable, command)
 
 
