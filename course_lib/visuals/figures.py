@@ -51,8 +51,9 @@ def figure_bundle(figure: Figure, alt: str, summary: str = "") -> dict[str, str]
     }
 
 
-def png(figure: Figure, dpi: int = 160) -> bytes:
-    """Draw a figure as a PNG with a white ground and nothing cut off."""
+def png(figure: Figure, dpi: int = 160, *, tight: bool = True) -> bytes:
+    """Draw a figure as a PNG on a white ground: with nothing cut off, or at its exact size."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi, facecolor="white", bbox_inches="tight")
+    box = "tight" if tight else figure.bbox_inches
+    figure.savefig(buffer, format="png", dpi=dpi, facecolor="white", bbox_inches=box)
     return buffer.getvalue()
