@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from suite_report import SuiteReport
 
 ROOT = Path(__file__).resolve().parents[1]

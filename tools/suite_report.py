@@ -32,14 +32,18 @@ class SuiteReport:
 
 
 def part_of(nodeid: str) -> str:
-    """The folder below tests; the lane on Colab's versions has a part of its own.
+    """The folder below tests; doctests and the lane on Colab's versions are parts of their own.
 
     >>> part_of("tests/browser/test_keys.py::test_a_key_moves_the_cell")
     'browser'
     >>> part_of("tests/notebooks/test_colab.py::test_a_lesson_runs")
     'colab'
+    >>> part_of("course_lib/transformer/attention.py::course_lib.transformer.attention")
+    'doctests'
     """
     path = Path(nodeid.partition("::")[0])
     if "colab" in path.stem:
         return "colab"
+    if path.parts[0] != "tests":
+        return "doctests"
     return path.parts[1] if len(path.parts) > 2 else path.stem

@@ -118,7 +118,6 @@ def next_line(lines: "queue.Queue[str | None]") -> str | None:
         return ""
 
 
-def pip_install(python: Path, *arguments: str, raw_progress: bool = True) -> list[str]:
-    """The command for `pip install`; an older pip knows no raw progress."""
-    bar = ("--progress-bar", "raw") if raw_progress else ("--progress-bar", "off")
-    return [str(python), "-m", "pip", "install", *FLAGS, *bar, *arguments]
+def pip_install(python: Path, *arguments: str) -> list[str]:
+    """The command for `pip install`, asking nothing."""
+    return [str(python), "-m", "pip", "install", *FLAGS, *arguments]

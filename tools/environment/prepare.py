@@ -17,6 +17,10 @@ from environment.problem import SetupProblem, full_disk
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLER = ("pip", "setuptools")
+SHOW_BYTES = (
+    "--progress-bar",
+    "raw",
+)  # the pinned pip knows it, the one that Python brings may not
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -117,21 +121,22 @@ def install(
     constraints = request.root / "constraints.txt"
     limits = ("-c", str(constraints))
 
-    def pip(*arguments: str, raw_progress: bool = True) -> None:
-        command = pip_install(request.python, *arguments, raw_progress=raw_progress)
+    def pip(*arguments: str) -> None:
+        command = pip_install(request.python, *arguments)
         run(command, log, held=(lock,), cwd=request.root)
 
-    pip(*limits, *INSTALLER, raw_progress=False)
+    pip(*limits, *INSTALLER)
     if torch == "cpu":
         try:
-            pip("--no-deps", "--index-url", request.index, torch_source.pinned_torch(constraints))
+            only_torch = ("--no-deps", torch_source.pinned_torch(constraints))
+            pip(*SHOW_BYTES, "--index-url", request.index, *only_torch)
         except SetupProblem as problem:
             if request.torch == "cpu":
                 raise
             print(f"{problem}\nTrying the ordinary index for torch instead.", flush=True)
             torch = "default"
             checks.check_room(request.root, torch)
-    pip(*limits, "--no-build-isolation", "-e", f".[{extra}]")
+    pip(*SHOW_BYTES, *limits, "--no-build-isolation", "-e", f".[{extra}]")
 
     done = dataclasses.replace(
         wanted, base=base, extra=extra, torch=torch, models=bool(found and found.models)

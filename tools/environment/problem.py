@@ -54,6 +54,7 @@ def explain(output: str, log: Path) -> SetupProblem:
             f" {platform.system()} {platform.machine()} ({64 if sys.maxsize > 2**32 else 32}-bit)."
             " Try another Python of 3.10 to 3.13: make lab PYTHON=/path/to/python3.12"
         )
-    errors = [line for line in output.splitlines() if line.lstrip().lower().startswith("error")]
-    last = errors[-1].strip() if errors else "it gave no reason"
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.lower().startswith("error")]
+    last = (errors or lines or ["without a word"])[-1]
     return SetupProblem(f"pip stopped ({last}). The whole output is in {log}.")
