@@ -10,7 +10,8 @@ const STEPS_STYLE = `
 .steps-nav{gap:6px}
 .steps-reset{margin-left:auto!important}
 .abh [aria-current=step]{color:var(--ground); background:var(--accent); border-color:var(--accent)}
-.steps-code{margin:12px 0; padding:7px 11px; background:var(--tint); color:var(--soft); font:13px/1.5 var(--jp-code-font-family,ui-monospace,monospace)}
+.steps-code{margin:12px 0; padding:7px 11px; background:var(--tint); color:var(--soft);
+  font:13px/1.5 var(--jp-code-font-family,ui-monospace,monospace)}
 .steps-code b{font-weight:400; color:var(--ink); margin-right:18px}
 .steps-body{display:flex; flex-wrap:wrap; gap:18px 28px}
 .steps-body>*{max-width:100%; overflow-x:auto; padding:2px}
@@ -20,32 +21,37 @@ const STEPS_STYLE = `
 .steps th{font-weight:400; color:var(--soft)}
 .steps-grid{user-select:none}
 .steps-grid thead th{text-align:center; vertical-align:bottom}
-.steps-grid.many thead bdi{writing-mode:vertical-rl}
+.steps .many thead th{padding:2px 0}
+.many thead bdi{writing-mode:vertical-rl}
 .steps .on,.steps .total *{color:var(--ink); font-weight:600}
 .steps .on :is(th,td){font-weight:600; background:var(--tint)}
 .steps td[data-at]{min-width:var(--cell); height:calc(.78*var(--cell)); padding:0; text-align:center;
   border:1px solid var(--line); cursor:pointer; font-size:12px}
-.steps td.abh-hatched{background:repeating-linear-gradient(135deg,var(--hatch) 0 1px,var(--masked) 1px 5px)}
+.steps td.abh-hatched{
+  background:repeating-linear-gradient(135deg,var(--hatch) 0 1px,var(--masked) 1px 5px)}
 .abh-hatched b{font-weight:400; background:var(--masked); padding:0 3px}
 .steps td[aria-selected=true]{outline:3px solid var(--accent); outline-offset:-1px;
   position:relative; box-shadow:inset 0 0 0 3px var(--ground)}
 .steps td:focus-visible{outline-width:5px}
 .paints td{touch-action:none}
 .steps-scale{gap:8px; margin-top:8px; color:var(--soft); font-size:12px}
-.steps-scale i{width:100px; height:10px; border:1px solid var(--edge)}
+.steps-scale i{width:90px; height:10px; border:1px solid var(--edge)}
 .steps-scale .abh-hatched{width:18px; margin-left:8px}
 .steps-right p{margin:6px 0; font-size:15px}
 .steps-right th:first-child{text-align:left}
 .steps .total>*{border-top:1px solid var(--edge)}
 .steps .unused{opacity:.45; text-decoration:line-through}
 .steps-controls{margin-top:12px; padding-top:12px; border-top:1px solid var(--line)}
-.steps input{width:96px; accent-color:var(--accent); margin:0}
+.steps input{width:84px; accent-color:var(--accent); margin:0}
 .steps-place{color:var(--ink); min-width:2.6em}
 .steps-said{position:absolute; width:1px; height:1px; overflow:hidden; clip-path:inset(50%)}
 `;
 
-const short = (x) =>
-  x === -Infinity ? "−∞" : fixed(x, Math.abs(x - Math.round(x)) < 1e-9 ? 0 : 2);
+const short = (x) => {
+  if (x === -Infinity) return "−∞";
+  const digits = Math.abs(x - Math.round(x)) < 1e-9 ? 0 : 2;
+  return fixed(Math.abs(x) < 0.005 ? Math.abs(x) : x, digits); // never a negative zero
+};
 const strong = (...parts) => el("b", {}, ...parts);
 const p = (...parts) => el("p", {}, ...parts);
 const range = (n, f) => Array.from({ length: n }, (_, i) => f(i));
@@ -131,7 +137,8 @@ function render({ model, el: parent }) {
   const size = S <= 8 ? 48 : S <= 12 ? 40 : 24;
   const wide = Math.max(...keys.map((key) => visible(key).length)) * 7 + 14 > size;
   const grid = el(
-    "table", { class: "steps-grid" + (wide ? " many" : ""), role: "grid", style: `--cell:${size}px` },
+    "table", { class: "steps-grid" + (wide ? " many" : ""), role: "grid",
+      style: `--cell:${size}px` },
     el("thead", {}, el("tr", {}, el("td"), ...heads)),
     el("tbody", {}, ...sides.map((side, t) =>
       el("tr", {}, side, ...cells.slice(t * S, (t + 1) * S)))),
@@ -165,7 +172,8 @@ function render({ model, el: parent }) {
     about, said,
   );
 
-  const choose = (row, column) => {
+  const choose = (t, s) => {
+    const row = clamp(t, T), column = clamp(s, S);
     tell(model, { row, column });
     cells[row * S + column].focus({ preventScroll: true });
   };
@@ -174,11 +182,11 @@ function render({ model, el: parent }) {
     const { allowed } = state();
     tell(model, { allowed: allowed.slice(0, at) + mark + allowed.slice(at + 1) });
   };
-  const placeOf = (node) => node?.closest?.("td[data-at]")?.dataset.at;
+  const placeOf = (node) => node?.closest("td[data-at]")?.dataset.at;
   let brush = null;
   on(grid, "pointerdown", (event) => {
-    const at = Number(placeOf(event.target) ?? NaN);
-    if (Number.isNaN(at) || event.button) return;
+    const at = Number(placeOf(event.target));
+    if (event.button || !(at >= 0)) return;
     event.preventDefault(); // the focus stays on the cell
     choose(Math.floor(at / S), at % S);
     if (state().step !== MASK) return;
@@ -186,7 +194,7 @@ function render({ model, el: parent }) {
     paint(at, (brush = flipped(at)));
   });
   on(grid, "pointermove", ({ clientX, clientY }) => {
-    const at = brush && placeOf(grid.getRootNode().elementFromPoint(clientX, clientY));
+    const at = brush && placeOf(document.elementFromPoint(clientX, clientY));
     if (at && state().allowed[at] !== brush) paint(Number(at), brush);
   });
   for (const end of ["pointerup", "pointercancel"]) on(window, end, () => (brush = null));
@@ -197,7 +205,7 @@ function render({ model, el: parent }) {
       ArrowUp: [row - 1, column], ArrowDown: [row + 1, column], Home: [row, 0],
       ArrowLeft: [row, column - 1], ArrowRight: [row, column + 1], End: [row, S - 1],
     };
-    if (moves[event.key]) choose(clamp(moves[event.key][0], T), clamp(moves[event.key][1], S));
+    if (moves[event.key]) choose(...moves[event.key]);
     else if (event.key === "n") go(step + 1);
     else if (event.key === "p") go(step - 1);
     else if (![" ", "Enter"].includes(event.key)) return;
@@ -240,16 +248,14 @@ function render({ model, el: parent }) {
       ];
     },
     ({ d }, { scores, scaled }, at) => {
-      const score = short(scores[at]);
-      return [p(`${score} ÷ √${d} = ${score} ÷ ${short(Math.sqrt(d))} = `, strong(short(scaled[at])))];
+      const score = short(scores[at]), root = short(Math.sqrt(d));
+      return [p(`${score} ÷ √${d} = ${score} ÷ ${root} = `, strong(short(scaled[at])))];
     },
-    ({ row, column, allowed }, { scaled, rows }, at) => {
+    ({ row, allowed }, { scaled, rows }, at) => {
       const score = short(scaled[at]), look = allowed[at] === "1";
-      const open = total([...allowed.slice(row * S, (row + 1) * S)].map(Number));
       return [
-        p(word(tokens[row]), look ? " may look at " : " may not look at ", word(keys[column]),
-          look ? ": the score stays " : `: ${score} becomes `, strong(look ? score : "−∞"), "."),
-        p(`Open in this row: ${open} of ${S} keys.`),
+        p(look ? "May look: the score stays " : `May not look: ${score} becomes `,
+          strong(look ? score : "−∞"), "."),
         rows[row].dead && p("With nothing to look at, it brings nothing back: zeros."),
       ];
     },
@@ -296,7 +302,8 @@ function render({ model, el: parent }) {
     const { step, row, column, temperature, d, allowed } = now;
     const results = compute(data, now);
     const isWeight = step >= SOFTMAX;
-    const name = NAMES[Math.min(step, SOFTMAX)], table = results[name];
+    const name = NAMES[Math.min(step, SOFTMAX)];
+    const table = results[name];
     const map = isWeight ? VIRIDIS : PUOR;
     const reach = Math.max(...table.filter(Number.isFinite).map(Math.abs)) || 1;
     const number = (at) => (isWeight ? fixed : short)(table[at]);
@@ -318,7 +325,8 @@ function render({ model, el: parent }) {
       if (hidden(at)) cell.style.cssText = "";
       else colour(cell, map, isWeight ? table[at] : (table[at] / reach + 1) / 2);
       cell.dataset.value = table[at];
-      cell.replaceChildren(S > 12 ? "" : hidden(at) ? strong(isWeight ? "0" : "−∞") : number(at));
+      const text = hidden(at) ? strong(isWeight ? "0" : "−∞") : number(at);
+      cell.replaceChildren(S > 12 ? "" : text);
       cell.setAttribute("aria-selected", chosen);
       cell.setAttribute("aria-label", describe(Math.floor(at / S), at % S));
       cell.tabIndex = chosen ? 0 : -1;
@@ -332,12 +340,11 @@ function render({ model, el: parent }) {
       p("query ", strong(word(tokens[row])), " → key ", strong(word(keys[column]))),
       ...written[step](now, results, row * S + column).filter(Boolean));
     hint.textContent = (step === MASK ? "Click or drag to paint the mask. " : "Click a cell. ") +
-      `Keys: arrows move, n and p change the step${step < MASK ? "" : ", Space hides or shows a cell"}.`;
+      `Keys: arrows move, n and p step${step < MASK ? "" : ", Space hides or shows"}.`;
     masks.forEach(([node, preset]) => node.setAttribute("aria-pressed", preset === allowed));
     heat.show(20 * Math.log10(temperature), String(temperature));
     width.show(d, `${d} of ${K}`);
-    about.textContent = `d takes the first ${d} of ${K} features of q and k. ` +
-      "The temperature divides the masked scores before the softmax.";
+    about.textContent = `d takes the first ${d} of ${K} features of q and k.`;
     said.textContent = describe(row, column);
   }
 
