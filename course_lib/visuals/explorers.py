@@ -20,14 +20,19 @@ BARE, SCALED = "#b35806", "#2166ac"
 class KeysStayInside(anywidget.AnyWidget):
     """Let sliders and choosers keep their keys in JupyterLab, which else takes arrows and letters.
 
-    It shows nothing. JupyterLab asks the focused element itself, so it is marked as it gains focus.
+    It shows nothing. JupyterLab asks the focused element itself, so it is marked as it gains focus;
+    a slider's handle gets its label as a name at the same time, for a screen reader.
     """
 
     _esm = """
     const MARK = "data-lm-suppress-shortcuts";
     const CONTROLS = ["select", "input", ".noUi-handle"].map((c) => `.jupyter-widgets ${c}`);
     function mark({ target }) {
-      if (target.matches?.(CONTROLS.join())) target.setAttribute(MARK, "");
+      if (!target.matches?.(CONTROLS.join())) return;
+      target.setAttribute(MARK, "");
+      const label = target.closest(".jupyter-widgets").querySelector("label")?.innerText;
+      // The handle of a slider has no name of its own.
+      if (label && target.matches(".noUi-handle")) target.setAttribute("aria-label", label);
     }
     export default {
       render({ el }) {
