@@ -3,7 +3,7 @@
 const NAMES = ["scores", "scaled", "masked", "weights", "z"];
 const TITLES = ["q · k", "÷ √d", "mask", "softmax", "weighted sum"];
 const MASK = 2, SOFTMAX = 3, SUM = 4;
-const MOST_FEATURES = 6;
+const MOST_FEATURES = 5;
 const TRAITS = ["step", "row", "column", "temperature", "d", "allowed"];
 
 const STEPS_STYLE = `
@@ -20,7 +20,8 @@ const STEPS_STYLE = `
   white-space:nowrap; font-size:inherit; font-variant-numeric:tabular-nums; color:var(--ink)}
 .steps th{font-weight:400; color:var(--soft)}
 .steps-grid{user-select:none}
-.steps-grid thead th{text-align:center; vertical-align:bottom}
+.steps tr{background:none!important}
+.steps .steps-grid thead th{text-align:center; vertical-align:bottom}
 .steps .many thead th{padding:2px 0}
 .many thead bdi{writing-mode:vertical-rl}
 .steps .on,.steps .total *{color:var(--ink); font-weight:600}

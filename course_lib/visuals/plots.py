@@ -217,8 +217,10 @@ def power_law_plot(
     return ax
 
 
-def hull_plot(values, outputs, labels: Sequence[str] | None = None, *, ax: Axes | None = None):
-    """Draw values of two features, the hull they span, and the outputs inside it. Give the Axes.
+def hull_plot(
+    values, outputs, labels: Sequence[str] | None = None, *, ax: Axes | None = None
+) -> Axes:
+    """Draw values of two features, the hull they span, and the outputs inside it.
 
     Shapes: ``values`` (S, 2), ``outputs`` (T, 2); ``labels`` S words.
 
