@@ -1,0 +1,38 @@
+"""The lessons that there are: what each asks, how long it takes, and what is built in it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One notebook of the course."""
+
+    number: str
+    file: str
+    title: str
+    question: str
+    minutes: int
+    exercises: tuple[str, ...]
+
+
+LESSONS = (
+    Lesson(
+        "00",
+        "00_start_here.ipynb",
+        "Start here",
+        "What will I hold at the end, and how does a lesson work?",
+        30,
+        ("row_softmax",),
+    ),
+    Lesson(
+        "02",
+        "02_scaled_dot_product_attention.ipynb",
+        "Scaled dot-product attention",
+        "How does a word find the other words that matter to it?",
+        55,
+        ("causal_mask", "padding_mask", "scaled_dot_product_attention"),
+    ),
+)
+
+# The order in which the parts stand in the learner's file: each after those it may use.
+PART_ORDER = tuple(name for lesson in LESSONS for name in lesson.exercises)

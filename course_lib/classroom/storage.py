@@ -1,0 +1,58 @@
+"""Keep what a learner wrote: in one folder, whole or not at all, one writer at a time."""
+
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+WAIT = 20.0  # seconds for another notebook to finish writing
+
+
+def course_folder() -> Path:
+    """The folder of the learner's files: COURSE_FOLDER, else where the notebook runs."""
+    return Path(os.environ.get("COURSE_FOLDER") or Path.cwd())
+
+
+@contextmanager
+def locked(path: Path):
+    """Hold ``path`` for this writer alone. OSError where that is not possible."""
+    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=WAIT)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise OSError(f"another notebook has held {path.name} for {WAIT:g} seconds") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file's text in one step: a crash leaves the old text or the new, never a part."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def explain_failure(error: OSError, path: Path) -> str:
+    """Say in one sentence why a file could not be written, and what helps.
+
+    >>> explain_failure(OSError(28, "No space left on device"), Path("notes.txt"))
+    'notes.txt could not be written: No space left on device. Free some space, then check again.'
+    """
+    remedy = {
+        28: "Free some space, then check again.",
+        13: f"Make the folder {path.parent} writable, or set COURSE_FOLDER to one that is.",
+        30: f"Make the folder {path.parent} writable, or set COURSE_FOLDER to one that is.",
+        2: f"Make the folder {path.parent}, or set COURSE_FOLDER to one that exists.",
+    }.get(error.errno or 0, "Check again in a moment.")
+    return f"{path.name} could not be written: {error.strerror or error}. {remedy}"
