@@ -1,9 +1,9 @@
 """A quiz at the end of a lesson: choose, and be told why, right or wrong."""
 
 import html
-import re
 from collections.abc import Mapping
 
+from course_lib.classroom.markup import marked
 from course_lib.classroom.quiz_bank import Question, keep_answer, questions_of
 
 
@@ -57,15 +57,6 @@ def as_html(lesson: str, questions: tuple[Question, ...]) -> str:
         )
         blocks.append(f"<li><p>{marked(question.question)}</p>{code}{choices}</li>")
     return f'<section aria-label="Quiz {html.escape(lesson)}"><ol>{"".join(blocks)}</ol></section>'
-
-
-def marked(text: str) -> str:
-    """Escape a text for HTML; what stands between backticks becomes code.
-
-    >>> marked("is `a < b`?")
-    'is <code>a &lt; b</code>?'
-    """
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False))
 
 
 def lettered(question: Question):

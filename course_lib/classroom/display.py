@@ -1,0 +1,124 @@
+"""Check a part and show what was found; show the library's own source."""
+
+import difflib
+import html
+import inspect
+import os
+import sys
+from collections.abc import Callable
+
+from IPython import get_ipython
+from IPython.display import display
+
+from course_lib.classroom.borrowed import needs_of
+from course_lib.classroom.exercises import EXERCISES
+from course_lib.classroom.learner_file import save_part
+from course_lib.classroom.markup import paragraphs
+from course_lib.classroom.verdict import CheckFailed, Verdict
+
+_TITLES = {"passed": "✓ Right", "open": "○ Not attempted yet", "failed": "✗ Not right yet"}
+_EDGES = {"passed": "#2e8b57", "open": "#8a8a94", "failed": "#c2410c"}
+
+
+def check(fn: Callable) -> Callable:
+    """Judge a part by its name, show the verdict, and give back the part to go on with.
+
+    That is the learner's own where it is right, else the library's. A right part is saved in
+    ``my_transformer.py``. With ``COURSE_STRICT=1`` in the environment, a part that is not right
+    raises CheckFailed.
+    """
+    name = getattr(fn, "__name__", "")
+    exercise = EXERCISES.get(name)
+    if exercise is None:
+        return _unknown(fn, name)
+    verdict = exercise.judge(fn)
+    tail = _saved(fn, name) if verdict.passed else _going_on(name, verdict)
+    _show(name, verdict, tail)
+    if not verdict.passed and _is_strict():
+        raise CheckFailed(f"{name}: {verdict.feedback.splitlines()[0]}")
+    return fn if verdict.passed else exercise.reference
+
+
+def show_solution(name: str) -> None:
+    """Show the library's own source of a part, with the helpers that it needs.
+
+    Errors: ValueError for a name that is no exercise.
+    """
+    if name not in EXERCISES:
+        raise ValueError(_no_exercise(name))
+    code = solution_source(name)
+    _display({"text/markdown": f"```python\n{code}\n```", "text/plain": code})
+
+
+def solution_source(name: str) -> str:
+    """The library's source of a part, with its imports and helpers: it runs by itself."""
+    part = EXERCISES[name].reference
+    source = inspect.getsource(part).strip()
+    needs = needs_of(source, vars(sys.modules[part.__module__]))
+    blocks = ["\n".join(sorted(set(needs.imports))), *needs.helpers, source]
+    return "\n\n\n".join(block for block in blocks if block)
+
+
+def _is_strict() -> bool:
+    return os.environ.get("COURSE_STRICT", "") not in ("", "0")
+
+
+def _no_exercise(name: str) -> str:
+    near = difflib.get_close_matches(name, EXERCISES, n=1)
+    hint = f"Did you mean `{near[0]}`? " if near else ""
+    return f"There is no exercise `{name}`. {hint}There are: {', '.join(EXERCISES)}."
+
+
+def _unknown(fn, name: str):
+    if not callable(fn):
+        text = (
+            f"Got {type(fn).__name__}, expected the function itself: write `check(causal_mask)`, "
+            "without calling it and without quotes."
+        )
+    else:
+        text = f"The check finds a function by its name. {_no_exercise(name)}"
+    _show(name, Verdict(False, (), text), "")
+    if _is_strict():
+        raise CheckFailed(text)
+    return fn
+
+
+def _saved(fn: Callable, name: str) -> str:
+    if (fn.__module__ or "").split(".")[0] == "course_lib":
+        return "This is the library's own part, so there is nothing of yours to save."
+    try:
+        source = inspect.getsource(fn)
+    except (OSError, TypeError):
+        return "Its source can't be read here, so it was not saved in my_transformer.py."
+    around = getattr(fn, "__globals__", None) or vars(sys.modules[fn.__module__])
+    return save_part(name, _without_decoration(source), around)
+
+
+def _without_decoration(source: str) -> str:
+    """The definition itself, at the left margin."""
+    return inspect.cleandoc("\n" + source) if source[:1].isspace() else source
+
+
+def _going_on(name: str, verdict: Verdict) -> str:
+    if not verdict.attempted:
+        return f"Until then the lesson goes on with the library's `{name}`."
+    return f"The lesson goes on with the library's `{name}`. Change yours and check again."
+
+
+def _show(name: str, verdict: Verdict, tail: str) -> None:
+    state = "passed" if verdict.passed else "failed" if verdict.attempted else "open"
+    title = f"{_TITLES[state]}: {name}" if name else _TITLES[state]
+    body = "\n\n".join(part for part in (verdict.feedback, tail) if part)
+    page = (
+        f'<div role="status" style="border-left:4px solid {_EDGES[state]};padding:2px 12px;'
+        'max-width:760px;overflow-wrap:anywhere;color:var(--jp-content-font-color1,inherit)">'
+        f'<p style="margin:6px 0"><strong>{html.escape(title)}</strong></p>{paragraphs(body)}</div>'
+    )
+    _display({"text/html": page, "text/plain": f"{title}\n\n{body}"})
+
+
+def _display(forms: dict[str, str]) -> None:
+    if get_ipython() is None:  # a plain Python shows text alone
+        print(forms["text/plain"])
+    else:
+        display(forms, raw=True)

@@ -1,0 +1,64 @@
+"""Find the known mistakes that compute what the learner's part computes."""
+
+from collections.abc import Callable
+
+from course_lib.classroom.compare import same_outcome
+from course_lib.classroom.judge_parts import Mistake, Seen
+
+Group = tuple[Mistake, ...]
+
+
+def recognise(exercise, seen: list[Seen]) -> tuple[Group, ...]:
+    """Groups of mistakes: within a group they compute the same, several groups came together.
+
+    First the mistakes that agree on every probe, then pairs that do. Where none does, mistakes
+    and pairs that agree on all the ordinary inputs: the edges are then told apart.
+    """
+    told = tuple(m for m in exercise.mistakes if m.recognise is not None and m.recognise(seen))
+    if told:
+        return (told,)
+    core = [one for one in seen if one.probe.core]
+    for part in (seen, core):
+        if not _is_telling(part):
+            continue
+        singles = _singles(exercise, part)
+        if singles:
+            return (singles,)
+        for pair in exercise.all_pairs:
+            if _agrees(exercise, pair.version, part):
+                return tuple((mistake,) for mistake in pair.mistakes)
+    return ()
+
+
+def unexplained(exercise, wrong: list[Seen], found: tuple[Group, ...]) -> list[Seen]:
+    """The probes on which the learner's part is wrong in another way than what was found."""
+    versions = [version for group in found for m in group for version in m.versions]
+    if len(found) > 1:
+        names = {m.name for group in found for m in group}
+        versions = [
+            pair.version for pair in exercise.all_pairs if {m.name for m in pair.mistakes} == names
+        ]
+    return [
+        one
+        for one in wrong
+        if not any(same_outcome(one.outcome, exercise.outcome(v, one.probe)) for v in versions)
+    ]
+
+
+def _singles(exercise, seen: list[Seen]) -> Group:
+    return tuple(
+        mistake
+        for mistake in exercise.mistakes
+        if any(_agrees(exercise, version, seen) for version in mistake.versions)
+    )
+
+
+def _agrees(exercise, version: Callable, seen: list[Seen]) -> bool:
+    return all(same_outcome(one.outcome, exercise.outcome(version, one.probe)) for one in seen)
+
+
+def _is_telling(seen: list[Seen]) -> bool:
+    """Whether these outcomes can identify a mistake: a wrong one, and not errors alone."""
+    from_results = [one for one in seen if one.outcome.error is None]
+    wrong = [one for one in seen if not same_outcome(one.outcome, one.expected)]
+    return bool(from_results) and bool(wrong)

@@ -1,0 +1,83 @@
+"""Save what a learner's code may change for everybody, put it back, and say what was changed."""
+
+import random
+import sys
+from contextlib import contextmanager
+
+import torch
+import torch.nn.functional as F
+
+_PATCHABLE = {"torch": torch, "torch.nn.functional": F, "torch.Tensor": torch.Tensor}
+
+
+@contextmanager
+def kept_state(notes: list[str]):
+    """Restore random states, torch's global settings and its functions; add a note on each."""
+    randomness = _random_states()
+    settings = torch.get_default_dtype(), torch.get_num_threads(), sys.getrecursionlimit()
+    names = {place: dict(vars(owner)) for place, owner in _PATCHABLE.items()}
+    try:
+        yield
+    finally:
+        _restore_functions(names, notes)
+        _restore_settings(settings, notes)
+        _restore_randomness(randomness, notes)
+
+
+def _random_states() -> dict:
+    states = {"torch": torch.get_rng_state(), "random": random.getstate()}
+    if "numpy" in sys.modules:
+        states["numpy.random"] = sys.modules["numpy"].random.get_state()
+    return states
+
+
+def _restore_randomness(before: dict, notes: list[str]) -> None:
+    after = _random_states()
+    changed = [name for name in before if not _same_state(before[name], after[name])]
+    if not changed:
+        return
+    torch.set_rng_state(before["torch"])
+    random.setstate(before["random"])
+    if "numpy.random" in before:
+        sys.modules["numpy"].random.set_state(before["numpy.random"])
+    notes.append(
+        f"Your code changed the global random state of {' and '.join(changed)}. It was put back; "
+        "a part of a model should leave the dice of others alone."
+    )
+
+
+def _same_state(one, other) -> bool:
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    if isinstance(one[0], str):  # numpy's: a name, an array, and numbers
+        return one[1].tobytes() == other[1].tobytes() and one[2:] == other[2:]
+    return one == other
+
+
+def _restore_settings(before: tuple, notes: list[str]) -> None:
+    dtype, threads, depth = before
+    if torch.get_default_dtype() != dtype:
+        notes.append(
+            f"Your code set torch's default dtype to {torch.get_default_dtype()}; it is {dtype} "
+            "again."
+        )
+        torch.set_default_dtype(dtype)
+    if torch.get_num_threads() != threads:
+        notes.append(
+            f"Your code set torch to {torch.get_num_threads()} threads; it is {threads} again."
+        )
+        torch.set_num_threads(threads)
+    if sys.getrecursionlimit() != depth:
+        notes.append(f"Your code changed the recursion limit; it is {depth} again.")
+        sys.setrecursionlimit(depth)
+
+
+def _restore_functions(before: dict, notes: list[str]) -> None:
+    for place, names in before.items():
+        owner = _PATCHABLE[place]
+        now = vars(owner)
+        changed = [name for name, value in names.items() if now.get(name) is not value]
+        for name in changed:
+            setattr(owner, name, names[name])
+        if changed:
+            notes.append(f"Your code replaced `{place}.{changed[0]}`; the original is back.")
