@@ -36,8 +36,9 @@ class CourseWidget(anywidget.AnyWidget):
     # ipywidgets 7 shows a widget by this method, and would leave out the other forms.
     _ipython_display_ = None
 
-    def __init_subclass__(cls, module: str, **options):
-        cls._esm = joined_module(module)
+    def __init_subclass__(cls, module: str | None = None, **options):
+        if module is not None:  # None for the subclass that traitlets makes of an instance's class
+            cls._esm = joined_module(module)
         super().__init_subclass__(**options)
 
     def picture(self) -> Figure:
