@@ -25,8 +25,8 @@ def joined_module(name: str) -> str:
 class CourseWidget(anywidget.AnyWidget):
     """A widget that also reads well where nothing runs it.
 
-    A subclass names its module (``class AttentionView(CourseWidget, module="attention_view.mjs")``,
-    a module that ends with ``export default { render };``), keeps all that the module needs in
+    A subclass names its module in ``_module_file`` (it ends with ``export default { render };``),
+    keeps all that the module needs in
     synced traits (numbers as bytes), and gives ``picture`` and ``sentence``.
 
     Shown in a notebook it is: the live widget; HTML with a picture that the same module replaces,
@@ -36,9 +36,10 @@ class CourseWidget(anywidget.AnyWidget):
     # ipywidgets 7 shows a widget by this method, and would leave out the other forms.
     _ipython_display_ = None
 
-    def __init_subclass__(cls, module: str | None = None, **options):
-        if module is not None:  # None for the subclass that traitlets makes of an instance's class
-            cls._esm = joined_module(module)
+    def __init_subclass__(cls, **options):
+        # A keyword of the class would be simpler; traitlets 5.7, which Colab has, takes none.
+        if "_module_file" in vars(cls):
+            cls._esm = joined_module(cls._module_file)
         super().__init_subclass__(**options)
 
     def picture(self) -> Figure:

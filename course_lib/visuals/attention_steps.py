@@ -13,7 +13,7 @@ STEPS = ("scores", "scaled", "masked", "weights", "z")
 MOST_TOKENS = 24
 
 
-class AttentionSteps(CourseWidget, module="attention_steps.mjs"):
+class AttentionSteps(CourseWidget):
     """Walk through q·k, the division by √d, the mask, the softmax and the weighted sum.
 
     Formula: ``z = softmax(masked(q k^T / sqrt(d)) / temperature) v``, with the first ``d``
@@ -32,6 +32,7 @@ class AttentionSteps(CourseWidget, module="attention_steps.mjs"):
     not boolean. A traitlets.TraitError for a choice outside its range.
     """
 
+    _module_file = "attention_steps.mjs"
     numbers = traitlets.Bytes().tag(sync=True)
     sizes = traitlets.List(traitlets.Int()).tag(sync=True)
     tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)

@@ -21,7 +21,7 @@ MOST_TOKENS = 64
 MOST_BYTES = 4 * 2**20  # more than this, and the layers are sent one at a time
 
 
-class AttentionView(CourseWidget, module="attention_view.mjs"):
+class AttentionView(CourseWidget):
     """Show attention weights as a heatmap of queries by keys, with all heads beside it.
 
     The weights cross to the page once, as float32; choosing a layer, a head, a word or a cell
@@ -41,6 +41,7 @@ class AttentionView(CourseWidget, module="attention_view.mjs"):
     number. A warning names the first row that sums to neither 1 nor 0.
     """
 
+    _module_file = "attention_view.mjs"
     values = traitlets.Bytes().tag(sync=True)
     hidden = traitlets.Bytes().tag(sync=True)
     sizes = traitlets.List(traitlets.Int()).tag(sync=True)
