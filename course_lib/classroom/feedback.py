@@ -97,7 +97,10 @@ def _describe_group(group: Group, told: list[Seen], whole: bool) -> str:
         f"{reach}{subject} results equal those of a function that {titles}.",
         first.means,
     ]
-    if first.convention:
+    other = next((mistake for mistake in group[1:] if mistake.convention), None)
+    if other is not None and not first.convention:
+        parts.append(other.means)
+    if other is not None or first.convention:
         parts.append("That is a convention, right elsewhere, and not the one of this course.")
     return f"{' '.join(part for part in parts if part)}\n\nNext: {first.next_step}"
 
@@ -108,11 +111,19 @@ def _evidence(mistake: Mistake, told: list[Seen]) -> str:
             text = mistake.saw(one)
             if text is not None:
                 return text
-    for one in told:
-        text = describe_first_difference(one)
-        if text is not None:
-            return text
+    form, numbers = GENERAL_PROPERTIES
+    for say in (describe_first_difference, *form, *numbers, _missed_error):
+        for one in told:
+            if one.outcome.error is None and (text := say(one)) is not None:
+                return text
     return ""
+
+
+def _missed_error(seen: Seen) -> str | None:
+    """An error that should have been raised and was not."""
+    if seen.probe.raises is None:
+        return None
+    return f"{where(seen)}, expected a {seen.probe.raises.__name__}."
 
 
 def _describe_rest(exercise, seen: list[Seen], rest: list[Seen]) -> list[str]:
@@ -131,10 +142,7 @@ def _describe_unknown(exercise, seen: list[Seen], wrong: list[Seen]) -> list[str
         if text is not None:
             told.append(text)
             break
-    missed = [one for one in ran if one.probe.raises is not None]
-    if missed:
-        told.append(f"{where(missed[0])}, expected a {missed[0].probe.raises.__name__}.")
-    return told
+    return told + [text for one in ran if (text := _missed_error(one)) is not None][:1]
 
 
 def _true_properties(exercise, seen: list[Seen], wrong: list[Seen]) -> list[str]:

@@ -1,6 +1,7 @@
 """Run a learner's code in a thread of its own: it can hang, print and break, and harms nobody."""
 
 import ctypes
+import sys
 import threading
 import time
 import warnings
@@ -108,8 +109,14 @@ def _wait(worker: _Worker, time_limit: float, watch: MemoryWatch) -> str:
 def _stop(worker: _Worker) -> None:
     """Raise ``Stopped`` inside the worker, again and again: a bare except swallows some."""
     end = time.monotonic() + GRACE
-    while worker.is_alive() and time.monotonic() < end:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(worker.ident), ctypes.py_object(Stopped)
-        )
-        worker.join(0.01)
+    report = sys.unraisablehook
+    # It may strike inside a destructor, where Python can only print it.
+    sys.unraisablehook = lambda lost: None if lost.exc_type is Stopped else report(lost)
+    try:
+        while worker.is_alive() and time.monotonic() < end:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(worker.ident), ctypes.py_object(Stopped)
+            )
+            worker.join(0.01)
+    finally:
+        sys.unraisablehook = report

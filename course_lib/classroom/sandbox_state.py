@@ -19,8 +19,9 @@ def kept_state(notes: list[str]):
     try:
         yield
     finally:
-        _restore_functions(names, notes)
+        # Settings first: setting a dtype makes torch replace some names of its own.
         _restore_settings(settings, notes)
+        _restore_functions(names, notes)
         _restore_randomness(randomness, notes)
 
 

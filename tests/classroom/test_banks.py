@@ -1,0 +1,307 @@
+"""Every exercise: the library's part passes, each known mistake is named, right versions pass."""
+
+import math
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from course_lib.classroom import EXERCISES
+
+CASES = [
+    pytest.param(exercise, mistake, version, id=f"{name}-{mistake.name}-{i}")
+    for name, exercise in EXERCISES.items()
+    for mistake in exercise.mistakes
+    for i, version in enumerate(mistake.versions)
+]
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_the_librarys_own_part_passes(name):
+    verdict = EXERCISES[name].judge(EXERCISES[name].reference)
+    assert verdict.passed and verdict.mistakes == (), verdict.feedback
+
+
+@pytest.mark.parametrize(("exercise", "mistake", "version"), CASES)
+def test_a_known_mistake_is_rejected_named_and_explained(exercise, mistake, version):
+    verdict = exercise.judge(version)
+    assert not verdict.passed
+    assert mistake.name in verdict.mistakes
+    named = [m for m in exercise.mistakes if m.name in verdict.mistakes]
+    assert any(m.means in verdict.feedback and m.next_step in verdict.feedback for m in named)
+    assert re.search(r"\d|raises|returns", verdict.feedback)
+
+
+@pytest.mark.parametrize(("exercise", "mistake", "version"), CASES)
+def test_what_a_mistake_says_it_saw_holds_where_the_function_is_wrong(exercise, mistake, version):
+    """A sentence of evidence may be said only of a probe that went wrong."""
+    if mistake.saw is None:
+        return
+    from course_lib.classroom.judge import is_right
+    from course_lib.classroom.judge_parts import Seen
+
+    for probe in exercise.probes:
+        right = exercise.expected(probe)
+        seen = Seen(probe, exercise.arguments, exercise.results, right, right)
+        assert is_right(seen)
+        assert mistake.saw(seen) is None, f"said of a right function on {probe.name}"
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_no_property_speaks_of_a_right_function(name):
+    from course_lib.classroom.judge_parts import Seen
+    from course_lib.classroom.properties import GENERAL_PROPERTIES
+
+    exercise = EXERCISES[name]
+    form, numbers = GENERAL_PROPERTIES
+    for probe in exercise.probes:
+        outcome = exercise.expected(probe)
+        seen = Seen(probe, exercise.arguments, exercise.results, outcome, outcome)
+        for say in (*form, *exercise.properties, *numbers):
+            assert say(seen) is None
+
+
+def test_attention_has_thirty_known_mistakes_and_more():
+    assert len(EXERCISES["scaled_dot_product_attention"].mistakes) >= 30
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_names_are_unique_and_texts_whole(name):
+    mistakes = EXERCISES[name].mistakes
+    assert len({m.name for m in mistakes}) == len(mistakes)
+    for mistake in mistakes:
+        assert mistake.means.endswith(".") and mistake.next_step[-1] in ".?:"
+        assert not mistake.title.endswith(".")
+
+
+def softmax_rows(scores):
+    dead = (scores == -torch.inf).all(-1, keepdim=True)
+    return torch.softmax(scores.masked_fill(dead, 0.0), -1).masked_fill(dead, 0.0)
+
+
+def by_einsum(q, k, v, mask=None):
+    scores = torch.einsum("...tk,...sk->...ts", q / math.sqrt(q.shape[-1]), k)
+    if mask is not None:
+        scores = torch.where(mask, scores, -torch.inf)
+    weights = softmax_rows(scores)
+    return torch.einsum("...ts,...sv->...tv", weights, v), weights
+
+
+def by_renormalising(q, k, v, mask=None):
+    scores = (q / q.size(-1) ** 0.5) @ k.transpose(-1, -2)
+    allowed = (
+        torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand(scores.shape)
+    )
+    top = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)
+    powers = torch.exp((scores - top).clamp_max(0)) * allowed
+    weights = powers / powers.sum(-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).tiny)
+    return weights @ v, weights
+
+
+def by_the_kernel(q, k, v, mask=None):
+    z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    eye = torch.eye(k.size(-2), dtype=v.dtype).expand(*k.shape[:-2], -1, -1)
+    return z, F.scaled_dot_product_attention(q, k, eye, attn_mask=mask)
+
+
+def by_an_additive_mask(q, k, v, mask=None):
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    if mask is not None:
+        bias = torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -torch.inf)
+        scores = scores + bias
+    weights = softmax_rows(scores)
+    return weights @ v, weights
+
+
+def in_double(q, k, v, mask=None):
+    z, weights = by_einsum(q.double(), k.double(), v.double(), mask)
+    return z.to(q.dtype), weights.to(q.dtype)
+
+
+def by_loops(q, k, v, mask=None):
+    lead = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    shape = (*lead, q.size(-2), k.size(-2))
+    allowed = torch.ones(shape, dtype=torch.bool) if mask is None else mask.expand(shape)
+    flat = [x.expand(*lead, *x.shape[-2:]).reshape(-1, *x.shape[-2:]) for x in (q, k, v)]
+    rows, outs = [], []
+    for q1, k1, v1, m1 in zip(*flat, allowed.reshape(-1, *shape[-2:]), strict=True):
+        for t in range(q1.size(0)):
+            scores = torch.stack([(q1[t] / math.sqrt(q1.size(1)) * k1[s]).sum()
+                                  for s in range(k1.size(0))])  # fmt: skip
+            if not m1[t].any():
+                weights = scores * 0
+            else:
+                weights = torch.softmax(scores.masked_fill(~m1[t], -torch.inf), 0)
+            rows.append(weights)
+            outs.append(weights @ v1)
+    return (torch.stack(outs).reshape(*lead, q.size(-2), v.size(-1)),
+            torch.stack(rows).reshape(shape))  # fmt: skip
+
+
+def by_bmm(q, k, v, mask=None):
+    lead = q.shape[:-2]
+    q1, k1, v1 = (x.reshape(-1, *x.shape[-2:]) for x in (q, k, v))
+    scores = torch.bmm(q1, k1.transpose(1, 2)) / math.sqrt(q.shape[-1])
+    scores = scores.reshape(*lead, q.size(-2), k.size(-2))
+    if mask is not None:
+        scores = scores.masked_fill(mask.logical_not(), float("-inf"))
+    weights = softmax_rows(scores)
+    z = torch.bmm(weights.reshape(-1, *weights.shape[-2:]), v1)
+    return z.reshape(*lead, *z.shape[-2:]), weights
+
+
+def naive_then_where(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / q.size(-1) ** 0.5
+    if mask is None:
+        weights = scores.softmax(-1)
+    else:
+        weights = scores.masked_fill(~mask, -torch.inf).softmax(-1).nan_to_num(0.0)
+    return torch.matmul(weights, v), weights
+
+
+def scaling_k(q, k, v, mask=None):
+    return by_einsum(q * q.size(-1) ** 0.5, k / k.size(-1) ** 0.5, v, mask)
+
+
+def log_sum_exp(q, k, v, mask=None):
+    scores = q.float() @ k.float().mT / math.sqrt(q.size(-1))
+    if q.dtype == torch.float64:
+        scores = q @ k.mT / math.sqrt(q.size(-1))
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    dead = (scores == -torch.inf).all(-1, keepdim=True)
+    scores = scores.masked_fill(dead, 0.0)
+    weights = torch.exp(scores - scores.logsumexp(-1, keepdim=True)).masked_fill(dead, 0.0)
+    weights = weights.to(q.dtype)
+    return weights @ v, weights
+
+
+RIGHT = {
+    "scaled_dot_product_attention": [
+        by_einsum, by_renormalising, by_the_kernel, by_an_additive_mask, in_double, by_loops,
+        by_bmm, naive_then_where, log_sum_exp,
+    ],
+    "row_softmax": [
+        softmax_rows,
+        lambda s: torch.where((s == -torch.inf).all(-1, keepdim=True), 0.0, torch.softmax(
+            torch.where((s == -torch.inf).all(-1, keepdim=True), 0.0, s), 1)),
+        lambda s: softmax_rows(s.double()).to(s.dtype),
+        lambda s: torch.stack([torch.softmax(row, 0) if (row > -torch.inf).any() else row.new_zeros(
+            row.shape) for row in s]),
+    ],
+    "soft_lookup": [
+        lambda q, k, v: torch.softmax(k @ q, 0) @ v,
+        lambda q, k, v: torch.einsum("s,sv->v", torch.softmax(torch.mv(k, q), 0), v),
+        lambda q, k, v: (torch.softmax((k * q).sum(1), 0)[:, None] * v).sum(0),
+    ],
+    "causal_mask": [
+        lambda n: torch.arange(n)[:, None] >= torch.arange(n),
+        lambda n: ~torch.ones(n, n, dtype=torch.bool).triu(1),
+        lambda n: torch.ones(n, n).tril().bool(),
+        lambda n: torch.tensor([[j <= i for j in range(n)] for i in range(n)],
+                               dtype=torch.bool).reshape(n, n),
+    ],
+    "cached_causal_mask": [],
+    "padding_mask": [
+        lambda n, m: torch.stack([torch.arange(m) < x for x in n]),
+        lambda n, m: torch.arange(m).expand(len(n), m) < n.unsqueeze(1),
+        lambda n, m: torch.tensor([[i < x for i in range(m)] for x in n.tolist()]),
+    ],
+    "expand_key_mask": [
+        lambda m: m.unsqueeze(1).unsqueeze(2),
+        lambda m: m.view(m.size(0), 1, 1, m.size(1)),
+        lambda m: m[:, None, None],
+    ],
+}  # fmt: skip
+
+
+def last_rows(q_len, kv_len):
+    if q_len > kv_len:
+        raise ValueError(f"{q_len} > {kv_len}")
+    square = torch.ones(kv_len, kv_len, dtype=torch.bool).tril()
+    return square[kv_len - q_len :]
+
+
+RIGHT["cached_causal_mask"].append(last_rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [pytest.param(n, v, id=f"{n}-{i}") for n, vs in RIGHT.items() for i, v in enumerate(vs)],
+)
+def test_a_right_version_written_another_way_passes(name, version):
+    verdict = EXERCISES[name].judge(version)
+    assert verdict.passed, verdict.feedback
+
+
+def test_every_exercise_has_right_versions():
+    assert set(RIGHT) == set(EXERCISES)
+
+
+def unscaled_over_queries(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1)
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, float("-inf"))
+    weights = torch.softmax(scores, dim=-2)
+    return weights @ v, weights
+
+
+def unscaled_naive(q, k, v, mask=None):
+    scores = torch.matmul(q, k.transpose(-2, -1))
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, float("-inf"))
+    weights = F.softmax(scores, dim=-1)
+    return weights @ v, weights
+
+
+def swapped_and_inverted(q, k, v, mask=None):
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    if mask is not None:
+        scores = scores.masked_fill(mask, -torch.inf)
+    weights = softmax_rows(scores)
+    return weights, weights @ v
+
+
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [
+        (unscaled_over_queries, {"no_scale", "softmax_over_queries"}),
+        (unscaled_naive, {"no_scale", "nan_on_dead_row"}),
+        (swapped_and_inverted, {"results_swapped", "mask_inverted"}),
+    ],
+)
+def test_two_mistakes_at_once_are_named_as_two(version, names):
+    verdict = EXERCISES["scaled_dot_product_attention"].judge(version)
+    assert names <= set(verdict.mistakes), verdict.feedback
+    assert "Two known mistakes together" in verdict.feedback or len(verdict.mistakes) >= 2
+
+
+def test_dropout_is_recognised_though_it_is_random():
+    def version(q, k, v, mask=None):
+        weights = by_einsum(q, k, v, mask)[1]
+        weights = F.dropout(weights, 0.3)
+        return weights @ v, weights
+
+    verdict = EXERCISES["scaled_dot_product_attention"].judge(version)
+    assert verdict.mistakes == ("dropout_left_in",)
+
+
+def test_a_convention_is_called_one():
+    for name, exercise in EXERCISES.items():
+        for mistake in exercise.mistakes:
+            if mistake.convention and not any(
+                m.versions == mistake.versions and m is not mistake for m in exercise.mistakes
+            ):
+                feedback = exercise.judge(mistake.versions[0]).feedback
+                assert "convention" in feedback, f"{name}: {mistake.name}"
+
+
+def test_an_unknown_mistake_is_described_by_what_is_true_of_it():
+    def squared(q, k, v, mask=None):
+        weights = by_einsum(q, k, v, mask)[1]
+        return weights.square() @ v, weights.square()
+
+    verdict = EXERCISES["scaled_dot_product_attention"].judge(squared)
+    assert not verdict.passed and verdict.mistakes == ()
+    assert "sums to" in verdict.feedback and "the first entry that differs" in verdict.feedback
