@@ -21,7 +21,7 @@ define prepare
 @"$(FOUND)" tools/setup_environment.py
 endef
 
-.PHONY: help lab test lint doctor models colab picture constraints clean
+.PHONY: help lab test lint doctor models colab example picture constraints clean
 
 help:  ## List the targets.
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -49,6 +49,10 @@ models:  ## Fetch the real weights that the lessons use.
 colab:  ## Write the lessons for Colab into dist/colab.
 	$(prepare) dev
 	@$(RUN) tools/colab.py
+
+example:  ## Store one sentence as MiniLM reads it, for where there are no weights.
+	$(prepare) lab
+	@$(RUN) -m course_lib.pretrained.make_example
 
 picture:  ## Draw the picture of the README.
 	$(prepare) lab

@@ -28,7 +28,8 @@ LESSONS = (
         "02",
         "02_scaled_dot_product_attention.ipynb",
         "Scaled dot-product attention",
-        "How does a word find the other words that matter to it?",
+        "How does a word find the other words that matter to it, and what does it bring back "
+        "from them?",
         55,
         ("causal_mask", "padding_mask", "scaled_dot_product_attention"),
     ),

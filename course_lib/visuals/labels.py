@@ -8,7 +8,7 @@ from matplotlib.font_manager import FontProperties, findfont, fontManager, get_f
 LONGEST_LABEL = 16
 
 
-def drawable(text: str) -> tuple[str, list[str]]:
+def drawable(text: str, longest: int = LONGEST_LABEL) -> tuple[str, list[str]]:
     """Make a token fit for a label: ``(text, font families that hold all of its characters)``.
 
     A blank or a control character is written visibly; a character that no installed font holds is
@@ -19,8 +19,8 @@ def drawable(text: str) -> tuple[str, list[str]]:
     """
     if not text.strip(" "):
         text = "␣" * len(text) or "(empty)"
-    if len(text) > LONGEST_LABEL:
-        text = text[: LONGEST_LABEL - 1] + "…"
+    if len(text) > longest:
+        text = text[: longest - 1] + "…"
     written, families = "", list(matplotlib.rcParams["font.family"])
     for character in text:
         family = _family_with(ord(character)) if character.isprintable() else None

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from course_lib.visuals.labels import drawable
 
 ANNOTATED_CELLS = 144
+LONGEST_TITLE = 80
 LABELLED_TOKENS = 40
 MASKED_FACE, MASKED_LINE, BORDER = "#f1f1f4", "#8a8a94", "#55555f"
 
@@ -81,7 +82,7 @@ def attention_heatmap(
     ax.tick_params(length=0)
     ax.spines[:].set(color=BORDER, visible=True)
     if title:
-        name, families = drawable(title)
+        name, families = drawable(title, longest=LONGEST_TITLE)
         ax.set_title(name, parse_math=False, fontfamily=families)
     if annotate or (annotate is None and table.size <= ANNOTATED_CELLS):
         _write_numbers(ax, image, table, empty)

@@ -29,6 +29,7 @@ def test_title_question_minutes_and_exercises_are_those_of_the_notebook(lesson):
     first = "".join(cells[0]["source"])
     assert first.startswith(f"# {lesson.title}\n")
     assert f"{lesson.minutes} minutes" in first
+    assert lesson.question.casefold() in first.casefold()
     code = ["".join(cell["source"]) for cell in cells
             if "exercise" in cell["metadata"].get("tags", [])]  # fmt: skip
     for name in lesson.exercises:

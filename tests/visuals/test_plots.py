@@ -221,3 +221,8 @@ def test_equal_values_share_a_label():
 def test_values_off_the_plane_are_refused():
     with pytest.raises(ValueError, match=r"values \(2, 3\)"):
         hull_plot(np.ones((2, 3)), np.ones((1, 2)))
+
+
+def test_a_title_is_not_cut_like_a_token():
+    title = "A sentence, read by the second head of the first layer"
+    assert attention_heatmap([[1.0]], ["a"], title=title).get_title() == title
