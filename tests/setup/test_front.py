@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -89,7 +90,8 @@ def test_a_python_that_was_chosen_is_not_replaced(root, stub):
 
 
 def test_windows_is_sent_to_its_own_three_lines(monkeypatch, capsys):
-    monkeypatch.setattr(setup_environment.os, "name", "nt")
+    # The module's own `os`: with the real one renamed, pathlib itself would think this is Windows.
+    monkeypatch.setattr(setup_environment, "os", SimpleNamespace(name="nt"))
     assert setup_environment.main(["lab"]) == 1
     said = capsys.readouterr().err
     assert "README" in said and said.count("\n") == 1
