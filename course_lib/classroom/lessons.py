@@ -33,6 +33,14 @@ LESSONS = (
         55,
         ("causal_mask", "padding_mask", "scaled_dot_product_attention"),
     ),
+    Lesson(
+        "04",
+        "04_positional_encoding.ipynb",
+        "Positional encoding",
+        "Attention sees a bag of words. How does it learn which word comes first?",
+        45,
+        ("sinusoidal_positions", "scaled_embedding"),
+    ),
 )
 
 # The order in which the parts stand in the learner's file: each after those it may use.

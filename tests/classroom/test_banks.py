@@ -216,6 +216,43 @@ RIGHT = {
 }  # fmt: skip
 
 
+def angles(max_len, d_model):
+    pairs = torch.arange(0, d_model, 2, dtype=torch.float64)
+    return torch.arange(max_len)[:, None] * torch.exp(-math.log(10000.0) * pairs / d_model)
+
+
+def by_two_slices(max_len, d_model):
+    table = torch.zeros(max_len, d_model, dtype=torch.float64)
+    table[:, 0::2] = angles(max_len, d_model).sin()
+    table[:, 1::2] = angles(max_len, d_model).cos()[:, : d_model // 2]
+    return table.float()
+
+
+def by_python(max_len, d_model):
+    return torch.tensor(
+        [[(math.cos if j % 2 else math.sin)(p / 10000 ** ((j - j % 2) / d_model))
+          for j in range(d_model)] for p in range(max_len)]
+    ).reshape(max_len, d_model)  # fmt: skip
+
+
+RIGHT["sinusoidal_positions"] = [
+    by_two_slices,
+    by_python,
+    lambda n, d: torch.view_as_real(torch.polar(torch.ones_like(angles(n, d)), angles(n, d)))
+    .flip(-1).flatten(1)[:, :d].float(),
+]  # fmt: skip
+RIGHT["scaled_embedding"] = [
+    lambda ids, table: F.embedding(ids, table * table.size(1) ** 0.5),
+    lambda ids, table: (
+        F.one_hot(ids, len(table)).to(table.dtype) @ table * math.sqrt(table.shape[1])
+    ),
+    lambda ids, table: (
+        table.index_select(0, ids.flatten()).reshape(*ids.shape, -1)
+        * torch.tensor(table.size(-1), dtype=table.dtype).sqrt()
+    ),
+]
+
+
 def last_rows(q_len, kv_len):
     if q_len > kv_len:
         raise ValueError(f"{q_len} > {kv_len}")

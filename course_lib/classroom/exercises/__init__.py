@@ -52,7 +52,7 @@ rejected and named, right versions written another way pass.
 """
 
 from course_lib.classroom.exercise import Exercise
-from course_lib.classroom.exercises import attention, masks, softmax
+from course_lib.classroom.exercises import attention, masks, positions, softmax
 
 EXERCISES: dict[str, Exercise] = {
     exercise.name: exercise
@@ -64,5 +64,7 @@ EXERCISES: dict[str, Exercise] = {
         masks.EXPAND_KEY_MASK,
         masks.CACHED_CAUSAL_MASK,
         attention.EXERCISE,
+        positions.SINUSOIDAL_POSITIONS,
+        positions.SCALED_EMBEDDING,
     )
 }
