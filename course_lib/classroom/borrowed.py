@@ -3,12 +3,12 @@
 import ast
 import builtins
 import dis
-import inspect
 import sys
-import textwrap
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from course_lib.classroom.source import source_of
 
 
 @dataclass
@@ -112,9 +112,9 @@ def _import_line(name: str, value) -> str | None:
 
 def _collect_definition(name: str, value, needs: Needs, seen: set[str]) -> None:
     try:
-        source = textwrap.dedent(inspect.getsource(value)).strip()
+        source = source_of(value)
         ast.parse(source)
-    except (OSError, TypeError, SyntaxError):
+    except (OSError, SyntaxError):
         needs.missing.append(name)
         return
     home = sys.modules.get(value.__module__)

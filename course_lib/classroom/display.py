@@ -2,18 +2,19 @@
 
 import difflib
 import html
-import inspect
 import os
 import sys
 from collections.abc import Callable
 
 from IPython import get_ipython
 from IPython.display import display
+from torch import nn
 
 from course_lib.classroom.borrowed import needs_of
 from course_lib.classroom.exercises import EXERCISES
 from course_lib.classroom.learner_file import save_part
 from course_lib.classroom.markup import paragraphs
+from course_lib.classroom.source import source_of
 from course_lib.classroom.verdict import CheckFailed, Verdict
 
 _TITLES = {"passed": "✓ Right", "open": "○ Not attempted yet", "failed": "✗ Not right yet"}
@@ -53,7 +54,7 @@ def show_solution(name: str) -> None:
 def solution_source(name: str) -> str:
     """The library's source of a part, with its imports and helpers: it runs by itself."""
     part = EXERCISES[name].reference
-    source = inspect.getsource(part).strip()
+    source = source_of(part)
     needs = needs_of(source, vars(sys.modules[part.__module__]))
     blocks = ["\n".join(sorted(set(needs.imports))), *needs.helpers, source]
     return "\n\n\n".join(block for block in blocks if block)
@@ -70,7 +71,13 @@ def _no_exercise(name: str) -> str:
 
 
 def _unknown(fn, name: str):
-    if not callable(fn):
+    if isinstance(fn, nn.Module):
+        kind = type(fn).__name__
+        text = (
+            f"Got one {kind} that is built already, expected the class itself: write "
+            f"`check({kind})`."
+        )
+    elif not callable(fn):
         text = (
             f"Got {type(fn).__name__}, expected the function itself: write `check(causal_mask)`, "
             "without calling it and without quotes."
@@ -87,16 +94,11 @@ def _saved(fn: Callable, name: str) -> str:
     if (fn.__module__ or "").split(".")[0] == "course_lib":
         return "This is the library's own part, so there is nothing of yours to save."
     try:
-        source = inspect.getsource(fn)
-    except (OSError, TypeError):
+        source = source_of(fn)
+    except OSError:
         return "Its source can't be read here, so it was not saved in my_transformer.py."
     around = getattr(fn, "__globals__", None) or vars(sys.modules[fn.__module__])
-    return save_part(name, _without_decoration(source), around)
-
-
-def _without_decoration(source: str) -> str:
-    """The definition itself, at the left margin."""
-    return inspect.cleandoc("\n" + source) if source[:1].isspace() else source
+    return save_part(name, source, around)
 
 
 def _going_on(name: str, verdict: Verdict) -> str:

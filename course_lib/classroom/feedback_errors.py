@@ -72,6 +72,10 @@ _MEANINGS = (
         "Compare the names in the `def` line with the call.",
     ),
     (
+        r"before Module\.__init__\(\) call",
+        "The first line of a module's `__init__` is `super().__init__()`.",
+    ),
+    (
         r"Boolean value of Tensor",
         "An `if` met a tensor of many values. Ask `is None` about the argument, or use "
         "`torch.where` to choose entry by entry.",

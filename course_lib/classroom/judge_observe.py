@@ -5,31 +5,13 @@ from collections.abc import Callable
 
 import torch
 
-from course_lib.classroom.judge_parts import Outcome, Probe, Raised
+from course_lib.classroom.judge_parts import Called, Complaint, Outcome, Probe, Raised
 from course_lib.classroom.sandbox import Stopped
 
 
-def call_function(candidate: Callable, probe: Probe, args: tuple):
+def call_function(candidate: Callable, probe: Probe, args: tuple) -> Called:
     """How a function is called on a probe: with its arguments."""
-    return candidate(*args)
-
-
-def call_module(reference: type) -> Callable:
-    """How a module is called: built by ``probe.build``, with the library module's weights.
-
-    The library's module is built in the same way under a fixed seed, and its weights are loaded
-    into the learner's, so that equal modules give equal results.
-    """
-
-    def call(candidate: Callable, probe: Probe, args: tuple):
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            weights = reference(*probe.build).state_dict()
-            module = candidate(*probe.build)
-        module.load_state_dict(weights)
-        return module(*args)
-
-    return call
+    return Called(candidate(*args))
 
 
 def observe(exercise, candidate: Callable, probe: Probe) -> Outcome:
@@ -38,22 +20,31 @@ def observe(exercise, candidate: Callable, probe: Probe) -> Outcome:
     # Copies of the leaves: a leaf itself can't be changed in place, and that shall be seen.
     args = tuple(x.clone() if isinstance(x, torch.Tensor) else x for x in leaves)
     try:
-        result = exercise.call(candidate, probe, args)
-        values, complaint = read_result(exercise, result, args)
+        called = exercise.call(candidate, probe, args)
+        values, complaint = read_result(exercise, called.result, args)
         changed = tuple(
             name
             for name, arg, kept in zip(exercise.arguments, args, leaves, strict=False)
             if _is_changed(arg, kept)
         )
-        grads = _gradients(values, leaves) if probe.grads and values else ()
+        inputs = {
+            name: leaf
+            for name, leaf in zip(exercise.arguments, leaves, strict=False)
+            if isinstance(leaf, torch.Tensor) and leaf.requires_grad
+        }
+        moved = {**inputs, **called.parameters} if probe.grads and values else {}
+        grads = _gradients(values, list(moved.values()))
     except Stopped:
         raise
+    except Complaint as complaint:
+        return Outcome(complaint=str(complaint))
     except BaseException as error:
         return Outcome(error=describe_error(error, candidate))
     return Outcome(
         values=tuple(value.detach().clone() for value in values),
         grads=grads,
-        complaint=complaint,
+        moved=tuple(moved),
+        complaint=complaint or called.complaint,
         changed=changed,
     )
 
@@ -142,13 +133,16 @@ def _is_changed(arg, kept) -> bool:
     return arg.shape != kept.shape or not torch.equal(arg, kept)
 
 
-def _gradients(values, leaves) -> tuple[torch.Tensor | None, ...]:
-    """The gradients of one number made of all results, with respect to the arguments."""
-    inputs = [x for x in leaves if isinstance(x, torch.Tensor) and x.requires_grad]
+def _gradients(values, moved: list[torch.Tensor]) -> tuple[torch.Tensor | None, ...]:
+    """The gradients of one number made of all results, with respect to what may move."""
+    if not moved:
+        return ()
     total = sum((value.double() * _pattern(value)).sum() for value in values if value.requires_grad)
-    if not isinstance(total, torch.Tensor):
-        return (None,) * len(inputs)
-    return torch.autograd.grad(total, inputs, allow_unused=True)
+    live = [x for x in moved if x.requires_grad]
+    if not isinstance(total, torch.Tensor) or not live:
+        return (None,) * len(moved)
+    found = iter(torch.autograd.grad(total, live, allow_unused=True))
+    return tuple(next(found) if x.requires_grad else None for x in moved)
 
 
 def _pattern(value: torch.Tensor) -> torch.Tensor:

@@ -14,8 +14,9 @@ class Probe:
     ``name`` completes "on ...": "two sentences with a causal mask". ``make`` gives the positional
     arguments and leaves the global random state alone. ``core`` marks ordinary inputs: a mistake
     is still recognised where a learner's part equals it on all of these and differs at the edges.
-    ``grads`` compares the gradients of the floating arguments too. ``raises`` is the error that
-    the part must raise here. ``build`` is what a module's constructor gets.
+    ``grads`` compares the gradients of the floating arguments, and of a module's parameters.
+    ``raises`` is the error that the part must raise here. ``build`` is what a module's
+    constructor gets.
     """
 
     name: str
@@ -42,11 +43,25 @@ class Raised:
 
 
 @dataclass(frozen=True)
+class Called:
+    """What calling a candidate gave: its result, a module's parameters by name, a complaint."""
+
+    result: object
+    parameters: dict[str, torch.Tensor] = field(default_factory=dict)
+    complaint: str = ""
+
+
+class Complaint(Exception):
+    """A candidate that can't be called as asked; the message is a sentence for the learner."""
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """What one call on one probe gave."""
+    """What one call on one probe gave; ``grads`` are those of ``moved``, by name."""
 
     values: tuple[torch.Tensor, ...] = ()
     grads: tuple[torch.Tensor | None, ...] = ()
+    moved: tuple[str, ...] = ()
     complaint: str = ""
     error: Raised | None = None
     changed: tuple[str, ...] = ()

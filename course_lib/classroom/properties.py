@@ -11,9 +11,9 @@ def where(seen: Seen) -> str:
     shapes = [
         f"{name} {tuple(arg.shape)}" if isinstance(arg, torch.Tensor) else f"{name}={arg}"
         for name, arg in seen.args.items()
-        if arg is not None
+        if arg is not None and not callable(arg)
     ]
-    return f"On {seen.probe.name} ({', '.join(shapes)})"
+    return f"On {seen.probe.name} ({', '.join(shapes)})" if shapes else f"On {seen.probe.name}"
 
 
 def number(value: float) -> str:
@@ -123,12 +123,8 @@ def _item(tensor: torch.Tensor, index: tuple[int, ...]) -> str:
 
 
 def _gradients(seen: Seen):
-    names = [
-        name
-        for name, arg in seen.args.items()
-        if isinstance(arg, torch.Tensor) and arg.is_floating_point()
-    ]
-    return zip(names, seen.outcome.grads, seen.expected.grads, strict=False)
+    outcome, expected = seen.outcome, seen.expected
+    return zip(expected.moved, outcome.grads, expected.grads, strict=False)
 
 
 # What is asked before an exercise's own properties, and after them.

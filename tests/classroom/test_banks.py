@@ -6,8 +6,11 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from course_lib.classroom import EXERCISES
+from course_lib.transformer.heads import MultiHeadAttention
+from course_lib.transformer.layers import FeedForward, post_norm_sublayer
 
 CASES = [
     pytest.param(exercise, mistake, version, id=f"{name}-{mistake.name}-{i}")
@@ -251,6 +254,176 @@ RIGHT["scaled_embedding"] = [
         * torch.tensor(table.size(-1), dtype=table.dtype).sqrt()
     ),
 ]
+
+
+def split_by_chunks(x, n_heads):
+    if x.size(-1) % n_heads != 0:
+        raise ValueError(f"{x.size(-1)} features do not fit {n_heads} heads")
+    return torch.stack(x.chunk(n_heads, dim=-1), dim=1)
+
+
+def split_by_view(x, n_heads):
+    b, t, d = x.shape
+    if d % n_heads:
+        raise ValueError(f"{d} and {n_heads}")
+    return x.contiguous().view(b, t, n_heads, d // n_heads).permute(0, 2, 1, 3)
+
+
+def split_by_slices(x, n_heads):
+    size, rest = divmod(x.shape[-1], n_heads)
+    if rest:
+        raise ValueError(f"{x.shape[-1]} / {n_heads} leaves {rest}")
+    heads = [x[:, :, h * size : (h + 1) * size] for h in range(n_heads)]
+    return torch.cat([head[:, None] for head in heads], dim=1)
+
+
+RIGHT["split_heads"] = [split_by_chunks, split_by_view, split_by_slices]
+RIGHT["merge_heads"] = [
+    lambda x: torch.cat(x.unbind(1), dim=-1),
+    lambda x: x.permute(0, 2, 1, 3).reshape(x.size(0), x.size(2), -1),
+    lambda x: x.transpose(1, 2).contiguous().view(x.size(0), x.size(2), x.size(1) * x.size(3)),
+    lambda x: torch.stack([x[:, :, t].flatten(1) for t in range(x.size(2))], dim=1),
+]
+
+
+def crossing_by_einsum(dec, mem, wq, wk, wv, mem_mask=None):
+    q, k, v = (torch.einsum("btd,dk->btk", x, w) for x, w in ((dec, wq), (mem, wk), (mem, wv)))
+    return by_einsum(q, k, v, None if mem_mask is None else mem_mask.unsqueeze(1))[0]
+
+
+def crossing_by_the_kernel(dec, mem, wq, wk, wv, mem_mask=None):
+    mask = None if mem_mask is None else mem_mask[:, None, :].expand(-1, dec.size(1), -1)
+    return F.scaled_dot_product_attention(dec @ wq, mem @ wk, mem @ wv, attn_mask=mask)
+
+
+def crossing_by_examples(dec, mem, wq, wk, wv, mem_mask=None):
+    out = []
+    for b in range(len(dec)):
+        real = torch.ones(mem.size(1), dtype=torch.bool) if mem_mask is None else mem_mask[b]
+        if not real.any():
+            out.append((mem[b] @ wv).sum(0) * 0 + (dec[b] @ wq) @ torch.zeros_like(wq).T @ wv)
+            continue
+        seen = mem[b][real]
+        scores = (dec[b] @ wq) @ (seen @ wk).T / math.sqrt(wq.shape[1])
+        out.append(scores.softmax(1) @ (seen @ wv))
+    return torch.stack(out)
+
+
+RIGHT["cross_attention"] = [crossing_by_einsum, crossing_by_the_kernel, crossing_by_examples]
+
+
+class ByLoops(nn.Module):
+    """One head after the other, each with its rows of the matrices."""
+
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.output = nn.Linear(d_model, d_model)
+        self.value = nn.Linear(d_model, d_model)
+        self.key = nn.Linear(d_model, d_model)
+        self.query = nn.Linear(d_model, d_model)
+        self.n_heads, self.size = n_heads, d_model // n_heads
+
+    def forward(self, query, key, value, mask=None):
+        q, k, v = self.query(query), self.key(key), self.value(value)
+        found = []
+        for h in range(self.n_heads):
+            block = slice(h * self.size, (h + 1) * self.size)
+            allowed = mask[:, 0] if mask is not None and mask.dim() == 4 else mask
+            found.append(by_einsum(q[..., block], k[..., block], v[..., block], allowed))
+        z = torch.cat([z for z, _ in found], dim=-1)
+        return self.output(z), torch.stack([weights for _, weights in found], dim=1)
+
+
+class ByTheFunctional(ByLoops):
+    """Through torch's own function, with our names."""
+
+    def forward(self, query, key, value, mask=None):
+        b, t, s = query.size(0), query.size(1), key.size(1)
+        allowed = torch.ones(b, 1, t, s, dtype=torch.bool)
+        if mask is not None:
+            allowed = allowed & mask
+        q, k, v = (
+            linear(x).view(b, -1, self.n_heads, self.size).permute(0, 2, 1, 3)
+            for linear, x in ((self.query, query), (self.key, key), (self.value, value))
+        )
+        z, weights = by_renormalising(q, k, v, allowed.expand(b, self.n_heads, t, s))
+        return self.output(z.transpose(1, 2).flatten(2)), weights
+
+
+RIGHT["MultiHeadAttention"] = [ByLoops, ByTheFunctional]
+RIGHT["layer_norm"] = [
+    lambda x, gain, bias, eps: F.layer_norm(x, x.shape[-1:], gain, bias, eps),
+    lambda x, gain, bias, eps: (
+        (x - x.mean(-1, keepdim=True))
+        * torch.rsqrt(x.var(-1, correction=0, keepdim=True) + eps) * gain + bias
+    ),
+    lambda x, gain, bias, eps: (
+        (x - x.mean(dim=-1)[..., None])
+        / ((x - x.mean(dim=-1)[..., None]).pow(2).sum(-1, keepdim=True) / x.shape[-1] + eps) ** 0.5
+    ) * gain + bias,
+]  # fmt: skip
+RIGHT["position_wise_ffn"] = [
+    lambda x, w1, b1, w2, b2: (x @ w1 + b1).clamp_min(0) @ w2 + b2,
+    lambda x, w1, b1, w2, b2: F.linear(F.relu(F.linear(x, w1.T, b1)), w2.T, b2),
+    lambda x, w1, b1, w2, b2: torch.einsum(
+        "...f,fd->...d", torch.where((h := torch.einsum("...d,df->...f", x, w1) + b1) > 0, h, 0.0),
+        w2) + b2,
+]  # fmt: skip
+
+
+def same(x):
+    return x
+
+
+def post_in_steps(x, fn, norm, drop=same):
+    branch = drop(fn(x))
+    return norm(torch.add(branch, x))
+
+
+def post_without_aliases(x, fn, norm, drop=same):
+    skip = x.clone()
+    y = fn(x)
+    y = drop(y)
+    y = y + skip
+    return norm(y)
+
+
+def pre_in_steps(x, fn, norm, drop=same):
+    y = norm(x)
+    y = fn(y)
+    return torch.add(x, drop(y))
+
+
+RIGHT["post_norm_sublayer"] = [post_in_steps, post_without_aliases]
+RIGHT["pre_norm_sublayer"] = [
+    pre_in_steps,
+    lambda x, fn, norm, drop=same: drop(fn(norm(x))) + x,
+]
+
+
+class FromParts(nn.Module):
+    def __init__(self, d_model, n_heads, d_ff):
+        super().__init__()
+        self.norm2, self.norm1 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.self_attention = MultiHeadAttention(d_model, n_heads)
+
+    def forward(self, x, mask=None):
+        z, _ = self.self_attention(x, x, x, mask)
+        x = self.norm1(x + z)
+        return self.norm2(x + self.feed_forward(x))
+
+
+class FromSublayers(FromParts):
+    def forward(self, x, mask=None):
+        def attend(y):
+            return self.self_attention(y, y, y, mask, need_weights=False)[0]
+
+        x = post_norm_sublayer(x, attend, self.norm1)
+        return post_norm_sublayer(x, self.feed_forward, self.norm2)
+
+
+RIGHT["EncoderLayer"] = [FromParts, FromSublayers]
 
 
 def last_rows(q_len, kv_len):

@@ -44,15 +44,25 @@ Properties, for what no known mistake fits: functions from ``Seen`` to a true se
 ``relations`` get all probes at once. Those of ``course_lib.classroom.properties`` (form, shape,
 dtype, NaN, changed arguments, gradients) are asked of every exercise and need no naming.
 
-A module (``nn.Module``) is an exercise with ``call=call_module(LibraryModule)`` and probes whose
-``build`` holds the constructor's arguments.
+A module (``nn.Module``) is an exercise with ``call=call_module(LibraryModule)`` (of
+``course_lib.classroom.judge_module``) and probes whose ``build`` holds the constructor's arguments.
 
 The tests in ``tests/classroom`` for every exercise: the reference passes, each mistake is
 rejected and named, right versions written another way pass.
 """
 
 from course_lib.classroom.exercise import Exercise
-from course_lib.classroom.exercises import attention, masks, positions, softmax
+from course_lib.classroom.exercises import (
+    attention,
+    encoder_layer,
+    heads,
+    masks,
+    norms,
+    positions,
+    projections,
+    softmax,
+    sublayers,
+)
 
 EXERCISES: dict[str, Exercise] = {
     exercise.name: exercise
@@ -64,7 +74,16 @@ EXERCISES: dict[str, Exercise] = {
         masks.EXPAND_KEY_MASK,
         masks.CACHED_CAUSAL_MASK,
         attention.EXERCISE,
+        heads.SPLIT_HEADS,
+        heads.MERGE_HEADS,
+        projections.MULTI_HEAD_ATTENTION,
+        projections.CROSS_ATTENTION,
         positions.SINUSOIDAL_POSITIONS,
         positions.SCALED_EMBEDDING,
+        norms.LAYER_NORM,
+        norms.POSITION_WISE_FFN,
+        sublayers.POST_NORM_SUBLAYER,
+        sublayers.PRE_NORM_SUBLAYER,
+        encoder_layer.ENCODER_LAYER,
     )
 }

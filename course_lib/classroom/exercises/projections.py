@@ -1,0 +1,594 @@
+"""Exercises on projected attention: from one sequence to another, and in many heads."""
+
+import math
+
+import torch
+
+from course_lib.classroom.exercise import Exercise
+from course_lib.classroom.exercises.numbers import numbers
+from course_lib.classroom.judge_module import call_module
+from course_lib.classroom.judge_parts import Mistake, Probe
+from course_lib.classroom.properties import number, where
+from course_lib.transformer.attention import causal_mask, scaled_dot_product_attention
+from course_lib.transformer.heads import (
+    MultiHeadAttention,
+    cross_attention,
+    merge_heads,
+    split_heads,
+)
+
+
+def _crossing(batch, n_dec, n_mem, d_model, d_head, mask=None):
+    def make():
+        dec, mem = numbers(batch, n_dec, d_model, seed=1), numbers(batch, n_mem, d_model, seed=2)
+        maps = [numbers(d_model, d_head, seed=seed) / math.sqrt(d_model) for seed in (3, 4, 5)]
+        return dec, mem, *maps, None if mask is None else torch.tensor(mask)
+
+    return make
+
+
+def _cross(q_from, k_from, v_from, wq, wk, wv, mask=None):
+    return scaled_dot_product_attention(q_from @ wq, k_from @ wk, v_from @ wv, mask)[0]
+
+
+def _keys(mask):
+    return None if mask is None else mask[:, None, :]
+
+
+def _unscaled(dec, mem, wq, wk, wv, mask=None):
+    return scaled_dot_product_attention(
+        dec @ wq * math.sqrt(wq.size(-1)), mem @ wk, mem @ wv, _keys(mask)
+    )[0]
+
+
+def _on_decoder_rows(dec, mem, wq, wk, wv, mask=None):
+    if mask is None:
+        return _cross(dec, mem, mem, wq, wk, wv)
+    return _cross(dec, mem, mem, wq, wk, wv, mask[:, :, None].expand(-1, -1, mem.size(1)))
+
+
+def _triangle(dec, mem, wq, wk, wv, mask=None):
+    seen = torch.ones(dec.size(1), mem.size(1), dtype=torch.bool).tril()
+    return _cross(dec, mem, mem, wq, wk, wv, seen if mask is None else seen & _keys(mask))
+
+
+def _nan_rows(dec, mem, wq, wk, wv, mask=None):
+    scores = dec @ wq @ (mem @ wk).mT / math.sqrt(wq.size(-1))
+    if mask is not None:
+        scores = scores.masked_fill(~_keys(mask), -torch.inf)
+    return scores.softmax(-1) @ (mem @ wv)
+
+
+def _zeroed_memory(dec, mem, wq, wk, wv, mask=None):
+    if mask is not None:
+        mem = mem * mask[..., None]
+    return _cross(dec, mem, mem, wq, wk, wv)
+
+
+def _saw_rows(seen):
+    yours = seen.yours("z")
+    if yours is None or seen.comparable("z") or yours.dim() != 3:
+        return None
+    n_dec, n_mem = seen.args["dec"].size(1), seen.args["mem"].size(1)
+    return (
+        f"{where(seen)}, your result has {yours.size(1)} rows: there are {n_dec} decoder tokens "
+        f"and {n_mem} memory tokens."
+    )
+
+
+CROSS_ATTENTION = Exercise(
+    name="cross_attention",
+    signature="cross_attention(dec, mem, wq, wk, wv, mem_mask=None)",
+    arguments=("dec", "mem", "wq", "wk", "wv", "mem_mask"),
+    results=("z",),
+    reference=cross_attention,
+    probes=(
+        Probe(
+            name="three decoder tokens and five of memory",
+            make=_crossing(2, 3, 5, 7, 4),
+            grads=True,
+        ),
+        Probe(
+            name="a memory whose end is padding",
+            make=_crossing(2, 3, 5, 7, 4, [[True] * 5, [True, True, False, False, False]]),
+            grads=True,
+        ),
+        Probe(
+            name="as many decoder tokens as memory tokens",
+            make=_crossing(2, 5, 5, 3, 3, [[True] * 5, [True, True, True, False, False]]),
+        ),
+        Probe(
+            name="a memory that is all padding",
+            make=_crossing(2, 3, 5, 7, 4, [[True] * 5, [False] * 5]),
+            grads=True,
+            core=False,
+        ),
+        Probe(name="one token of each", make=_crossing(1, 1, 1, 2, 3), core=False),
+    ),
+    mistakes=(
+        Mistake(
+            name="is_self_attention",
+            title="takes keys and values from the decoder",
+            means="The memory is never read: that is self-attention.",
+            next_step="Whose words should be looked at?",
+            versions=(lambda dec, mem, wq, wk, wv, m=None: _cross(dec, dec, dec, wq, wk, wv),),
+        ),
+        Mistake(
+            name="roles_swapped",
+            title="takes queries from the memory, keys and values from the decoder",
+            saw=_saw_rows,
+            means="The memory asks and the decoder is read.",
+            next_step="There is one result for each token that asks.",
+            versions=(lambda dec, mem, wq, wk, wv, m=None: _cross(mem, dec, dec, wq, wk, wv),),
+        ),
+        Mistake(
+            name="values_from_decoder",
+            title="scores the memory and then averages the decoder's values",
+            means="The weights belong to the memory's tokens, the values to others.",
+            next_step="Keys and values are two views of the same tokens.",
+            versions=(
+                lambda dec, mem, wq, wk, wv, m=None: _cross(dec, mem, dec, wq, wk, wv, _keys(m)),
+            ),
+        ),
+        Mistake(
+            name="memory_mask_ignored",
+            title="reads the memory's padding",
+            means="What `mem_mask` marks False is not a word.",
+            next_step="The mask is (B, S): which axis does it need to meet scores (B, T, S)?",
+            versions=(lambda dec, mem, wq, wk, wv, m=None: _cross(dec, mem, mem, wq, wk, wv),),
+        ),
+        Mistake(
+            name="mask_inverted",
+            title="reads the padding and nothing else",
+            means="True means *real* here. `nn.MultiheadAttention`'s `key_padding_mask` has the "
+            "other sense.",
+            next_step="Which sense does your attention expect?",
+            versions=(
+                lambda dec, mem, wq, wk, wv, m=None: _cross(
+                    dec, mem, mem, wq, wk, wv, None if m is None else ~_keys(m)
+                ),
+            ),
+        ),
+        Mistake(
+            name="one_matrix_for_all",
+            title="projects everything with `wq`",
+            means="Query, key and value are three roles with a matrix each.",
+            next_step="Look at which matrix each product uses.",
+            versions=(
+                lambda dec, mem, wq, wk, wv, m=None: _cross(dec, mem, mem, wq, wq, wq, _keys(m)),
+            ),
+        ),
+        Mistake(
+            name="keys_and_values_swapped",
+            title="uses `wv` for the keys and `wk` for the values",
+            means="The two matrices have changed roles.",
+            next_step="Which one belongs to the scores?",
+            versions=(
+                lambda dec, mem, wq, wk, wv, m=None: _cross(dec, mem, mem, wq, wv, wk, _keys(m)),
+            ),
+        ),
+        Mistake(
+            name="values_not_projected",
+            title="averages the memory's vectors without `wv`",
+            means="What is looked up is the value, and that is the memory's vector times `wv`.",
+            next_step="Three matrices are given: is each used?",
+            versions=(
+                lambda dec, mem, wq, wk, wv, m=None: scaled_dot_product_attention(
+                    dec @ wq, mem @ wk, mem, _keys(m)
+                )[0],
+            ),
+        ),
+        Mistake(
+            name="no_scale",
+            title="does not divide the scores by sqrt(K)",
+            means="The scale of lesson 02 belongs here too; K is the width of the queries.",
+            next_step="Your attention function does it, if you call it on the projected tensors.",
+            versions=(_unscaled,),
+        ),
+        Mistake(
+            name="scaled_by_d_model",
+            title="divides the scores by the root of D, not of K",
+            means="What is multiplied has K features: D is their width before the projection.",
+            next_step="Take the size from the queries themselves.",
+            versions=(
+                lambda dec, mem, wq, wk, wv, m=None: scaled_dot_product_attention(
+                    dec @ wq * math.sqrt(wq.size(1) / wq.size(0)), mem @ wk, mem @ wv, _keys(m)
+                )[0],
+            ),
+        ),
+        Mistake(
+            name="causal_over_memory",
+            title="lets decoder token t see the memory's tokens 0 to t only",
+            means="The source is known as a whole: no triangle belongs here.",
+            next_step="Which of the two sequences is being written?",
+            versions=(_triangle,),
+        ),
+        Mistake(
+            name="memory_mask_on_queries",
+            title="puts the memory's mask on the decoder's rows",
+            means="The mask tells which memory tokens are words: those are the columns of the "
+            "scores.",
+            next_step="Scores are (B, T, S); the mask is (B, S). Where does the new axis go?",
+            versions=(_on_decoder_rows,),
+        ),
+        Mistake(
+            name="padding_zeroed_not_masked",
+            title="sets the padding's vectors to zero and does not mask them",
+            means="A zero vector still has a score, 0, and takes a share of the softmax.",
+            next_step="Hand the mask to the attention.",
+            versions=(_zeroed_memory,),
+        ),
+        Mistake(
+            name="nan_on_dead_row",
+            title="gives NaN where all of a memory is padding",
+            means="A softmax over nothing but minus infinity is 0/0.",
+            next_step="Lesson 02's attention gives zeros there.",
+            versions=(_nan_rows,),
+        ),
+        Mistake(
+            name="returns_the_pair",
+            title="returns z and the weights",
+            means="This part gives z alone.",
+            next_step="Keep the first of the two.",
+            versions=(
+                lambda dec, mem, wq, wk, wv, m=None: scaled_dot_product_attention(
+                    dec @ wq, mem @ wk, mem @ wv, _keys(m)
+                ),
+            ),
+        ),
+    ),
+)
+
+
+class _Wrong(MultiHeadAttention):
+    """The library's module with one step changed; the steps are the subclasses' to change."""
+
+    def split(self, x):
+        return split_heads(x, self.n_heads)
+
+    def merge(self, z):
+        return merge_heads(z)
+
+    def attend(self, q, k, v, mask):
+        return scaled_dot_product_attention(q, k, v, mask)
+
+    def finish(self, z, weights):
+        return self.output(z), weights
+
+    def forward(self, query, key, value, mask=None):
+        q, k, v = (
+            self.split(linear(x))
+            for linear, x in ((self.query, query), (self.key, key), (self.value, value))
+        )
+        z, weights = self.attend(q, k, v, mask)
+        return self.finish(self.merge(z), weights)
+
+
+def _wrong(**steps):
+    return type("MultiHeadAttention", (_Wrong,), steps)
+
+
+def _scaled(factor):
+    def attend(self, q, k, v, mask):
+        return scaled_dot_product_attention(q * factor(self, q), k, v, mask)
+
+    return attend
+
+
+def _from(pick):
+    def forward(self, query, key, value, mask=None):
+        return _Wrong.forward(self, *pick(query, key, value), mask)
+
+    return forward
+
+
+def _one_linear_for_all(self, query, key, value, mask=None):
+    q, k, v = (self.split(self.query(x)) for x in (query, key, value))
+    z, weights = self.attend(q, k, v, mask)
+    return self.finish(self.merge(z), weights)
+
+
+def _scrambled_split(self, x):
+    return x.reshape(x.size(0), self.n_heads, x.size(1), -1)
+
+
+def _scrambled_merge(self, z):
+    return z.reshape(z.size(0), z.size(2), -1)
+
+
+def _strided_split(self, x):
+    return x.unflatten(-1, (-1, self.n_heads)).permute(0, 3, 1, 2)
+
+
+def _strided_merge(self, z):
+    return z.permute(0, 2, 3, 1).flatten(2)
+
+
+def _without_mask(self, q, k, v, mask):
+    return scaled_dot_product_attention(q, k, v)
+
+
+def _inverted(self, q, k, v, mask):
+    return scaled_dot_product_attention(q, k, v, None if mask is None else ~mask)
+
+
+def _naive(self, q, k, v, mask):
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    weights = scores.softmax(-1)
+    return weights @ v, weights
+
+
+def _across_heads(self, q, k, v, mask):
+    z, weights = scaled_dot_product_attention(*(x.transpose(1, 2) for x in (q, k, v)))
+    return z.transpose(1, 2), weights
+
+
+def _saw_weights_shape(seen):
+    yours, right = seen.yours("weights"), seen.right("weights")
+    if yours is None or yours.shape == right.shape:
+        return None
+    return f"{where(seen)}, your weights are {tuple(yours.shape)}, expected {tuple(right.shape)}."
+
+
+def _saw_z_alone(seen):
+    """Whether the weights are right and only z is wrong."""
+    if not (seen.comparable("z") and seen.comparable("weights")):
+        return None
+    if not torch.allclose(seen.yours("weights"), seen.right("weights"), atol=1e-5):
+        return None
+    off = (seen.yours("z") - seen.right("z")).abs().max().item()
+    if off < 1e-3:
+        return None
+    return (
+        f"{where(seen)}, the weights of all {seen.right('weights').size(1)} heads are right; z is "
+        f"not: it is off by up to {number(off)}."
+    )
+
+
+def _mask_of(kind):
+    if kind == "causal":
+        return causal_mask(5)
+    if kind == "padding":
+        return torch.tensor([[True] * 5, [True, True, False, False, False]])[:, None, None]
+    if kind == "dead":
+        return torch.tensor([[True] * 5, [False] * 5])[:, None, None]
+    return None
+
+
+def _attending(kind, *, n_query=5, cross=False, d_model=6):
+    def make():
+        x = numbers(2, n_query, d_model, seed=1)
+        if not cross:
+            return x, x, x, _mask_of(kind)
+        return x, numbers(2, 5, d_model, seed=2), numbers(2, 5, d_model, seed=3), _mask_of(kind)
+
+    return make
+
+
+MULTI_HEAD_ATTENTION = Exercise(
+    name="MultiHeadAttention",
+    signature="MultiHeadAttention(d_model, n_heads)",
+    arguments=("query", "key", "value", "mask"),
+    results=("z", "weights"),
+    reference=MultiHeadAttention,
+    call=call_module(MultiHeadAttention),
+    probes=(
+        Probe(
+            name="three sequences of their own, two heads",
+            make=_attending(None, n_query=3, cross=True),
+            build=(6, 2),
+            grads=True,
+        ),
+        Probe(
+            name="a causal mask, three heads",
+            make=_attending("causal", cross=True),
+            build=(6, 3),
+            grads=True,
+        ),
+        Probe(
+            name="self-attention with padding",
+            make=_attending("padding", d_model=10),
+            build=(10, 5),
+        ),
+        Probe(
+            name="as many tokens as heads",
+            make=_attending(None, d_model=15),
+            build=(15, 5),
+        ),
+        Probe(name="one head", make=_attending(None), build=(6, 1), core=False),
+        Probe(
+            name="an example that is all padding",
+            make=_attending("dead", n_query=3, cross=True),
+            build=(6, 2),
+            grads=True,
+            core=False,
+        ),
+    ),
+    properties=(_saw_z_alone,),
+    mistakes=(
+        Mistake(
+            name="output_map_missing",
+            title="does not send the merged heads through `output`",
+            saw=_saw_z_alone,
+            means="Without W^O the heads stand side by side and never meet.",
+            next_step="Section 3.2.2 has a fourth matrix.",
+            versions=(_wrong(finish=lambda self, z, weights: (z, weights)),),
+        ),
+        Mistake(
+            name="view_without_transpose",
+            title="splits by a plain reshape to (B, H, T, K) and merges by a transpose",
+            means="A head then gets whole tokens, not a block of every token.",
+            next_step="Use your `split_heads` of above.",
+            versions=(_wrong(split=_scrambled_split),),
+        ),
+        Mistake(
+            name="merge_without_transpose",
+            title="merges by a plain reshape of (B, H, T, K)",
+            saw=_saw_z_alone,
+            means="The tokens are scrambled just before the output.",
+            next_step="Use your `merge_heads` of above.",
+            versions=(_wrong(merge=_scrambled_merge),),
+        ),
+        Mistake(
+            name="reshapes_that_cancel",
+            title="splits and merges by plain reshapes that undo each other",
+            means="The round trip gives every number back its place, so a test of split and merge "
+            "alone passes. In between, each head attends to scraps of tokens.",
+            next_step="Look at one head before attention: is row t made of token t?",
+            versions=(_wrong(split=_scrambled_split, merge=_scrambled_merge),),
+        ),
+        Mistake(
+            name="strided_heads_that_cancel",
+            title="gives head h the features h, h + H, ... and puts them back so",
+            means="Split and merge fit each other and a model trains. But weights learned "
+            "elsewhere would be read in the wrong order.",
+            next_step="A head is a block of neighbouring features.",
+            versions=(_wrong(split=_strided_split, merge=_strided_merge),),
+        ),
+        Mistake(
+            name="attends_across_heads",
+            title="attends with the heads and the tokens in each other's place",
+            saw=_saw_weights_shape,
+            means="The heads of one token look at each other; no token sees another.",
+            next_step="The last two axes before attention are tokens and features.",
+            versions=(_wrong(attend=_across_heads),),
+        ),
+        Mistake(
+            name="no_scale",
+            title="does not divide the scores",
+            means="The scale of lesson 02 belongs here too.",
+            next_step="Which size stands under the root?",
+            versions=(_wrong(attend=_scaled(lambda self, q: math.sqrt(q.size(-1)))),),
+        ),
+        Mistake(
+            name="scaled_by_d_model",
+            title="divides the scores by the root of d_model, not of d_head",
+            means="A head multiplies vectors of d_head features.",
+            next_step="Take the size from the queries after the split.",
+            versions=(_wrong(attend=_scaled(lambda self, q: self.n_heads**-0.5)),),
+        ),
+        Mistake(
+            name="attends_before_splitting",
+            title="attends once in all of d_model and gives every head the same weights",
+            means="That is one head. The split has to come before the scores.",
+            next_step="In which order come split, attend and merge?",
+            versions=(
+                _wrong(
+                    attend=lambda self, q, k, v, mask: _attend_whole(self, q, k, v, mask),
+                ),
+            ),
+        ),
+        Mistake(
+            name="mask_ignored",
+            title="never uses the mask",
+            means="Padding and the future are read.",
+            next_step="Hand the mask on to the attention.",
+            versions=(_wrong(attend=_without_mask),),
+        ),
+        Mistake(
+            name="mask_inverted",
+            title="looks exactly where the mask forbids it",
+            means="True means *may look* here. `nn.MultiheadAttention` has the other sense.",
+            next_step="Which sense does your attention expect?",
+            versions=(_wrong(attend=_inverted),),
+        ),
+        Mistake(
+            name="nan_on_dead_row",
+            title="gives NaN to a query that may look nowhere",
+            means="A softmax over nothing but minus infinity is 0/0.",
+            next_step="Lesson 02's attention gives zeros there.",
+            versions=(_wrong(attend=_naive),),
+        ),
+        Mistake(
+            name="weights_averaged_over_heads",
+            title="returns the mean of the heads' weights",
+            saw=_saw_weights_shape,
+            means="`nn.MultiheadAttention` does so by default. Here every head stays visible.",
+            next_step="Return the weights with their axis of heads.",
+            versions=(_wrong(finish=lambda self, z, weights: (self.output(z), weights.mean(1))),),
+            convention=True,
+        ),
+        Mistake(
+            name="z_alone",
+            title="returns z without the weights",
+            means="A lesson can't draw what it doesn't get.",
+            next_step="Return the pair.",
+            versions=(_wrong(finish=lambda self, z, weights: self.output(z)),),
+        ),
+        Mistake(
+            name="results_swapped",
+            title="returns the weights first and z second",
+            means="The order is z, then the weights, as lesson 02's function has it.",
+            next_step="Swap them.",
+            versions=(_wrong(finish=lambda self, z, weights: (weights, self.output(z))),),
+        ),
+        Mistake(
+            name="one_linear_for_all",
+            title="makes queries, keys and values with the same linear map",
+            means="The three roles need three maps: what a word asks for is not what it offers.",
+            next_step="Look at which map each line uses.",
+            versions=(_wrong(forward=_one_linear_for_all),),
+        ),
+        Mistake(
+            name="everything_from_query",
+            title="makes keys and values from `query` too",
+            means="It can only do self-attention: the other two arguments are never read.",
+            next_step="Which argument goes into which map?",
+            versions=(_wrong(forward=_from(lambda q, k, v: (q, q, q))),),
+        ),
+        Mistake(
+            name="values_from_key",
+            title="makes the values from `key`",
+            means="In self- and cross-attention the two are the same tensor, and so it is seldom "
+            "noticed.",
+            next_step="There are three arguments: is each one read?",
+            versions=(_wrong(forward=_from(lambda q, k, v: (q, k, k))),),
+        ),
+        Mistake(
+            name="keys_and_values_exchanged",
+            title="sends `key` through the map of the values and `value` through that of the keys",
+            means="The two have changed roles.",
+            next_step="Follow one argument from its name to the attention.",
+            versions=(_wrong(forward=_from(lambda q, k, v: (q, v, k))),),
+        ),
+        Mistake(
+            name="adds_the_residual",
+            title="adds the query to the result",
+            means="The residual comes in lesson 05, around this module: with this one it would be "
+            "added twice.",
+            next_step="Return what `output` gives.",
+            versions=(
+                _wrong(
+                    forward=lambda self, query, key, value, mask=None: _with_residual(
+                        self, query, key, value, mask
+                    )
+                ),
+            ),
+        ),
+        Mistake(
+            name="weights_detached",
+            title="cuts the weights from the gradient",
+            means="Values train; queries and keys never do.",
+            next_step="Leave out `detach`, `data` or `no_grad`.",
+            versions=(_wrong(attend=lambda self, q, k, v, mask: _detached(q, k, v, mask)),),
+        ),
+    ),
+)
+
+
+def _attend_whole(self, q, k, v, mask):
+    q, k, v = (merge_heads(x).unsqueeze(1) for x in (q, k, v))
+    z, weights = scaled_dot_product_attention(q, k, v, mask)
+    return split_heads(z.squeeze(1), self.n_heads), weights.expand(-1, self.n_heads, -1, -1)
+
+
+def _with_residual(self, query, key, value, mask):
+    z, weights = _Wrong.forward(self, query, key, value, mask)
+    return query + z, weights
+
+
+def _detached(q, k, v, mask):
+    weights = scaled_dot_product_attention(q, k, v, mask)[1].detach()
+    return weights @ v, weights
