@@ -10,7 +10,7 @@ Axes, one name each, here and in every lesson:
 ``H``  ``n_heads``, the heads
 ``K``  ``d_head``, the width of one head
 ``F``  ``d_ff``, the hidden width of a feed-forward network
-``V``  ``n_vocab``, the vocabulary
+``V``  ``n_vocab``, the vocabulary; beside q and k alone, the width of a value (``d_v``)
 =====  ==========================================
 
 Tensors carry the paper's letters: ``q``, ``k``, ``v``. ``scores`` stand before the softmax,

@@ -13,13 +13,11 @@ from course_lib.pretrained.minilm import StoredExample
 from course_lib.visuals.plots import attention_heatmap
 
 
-def three_heads(tokens: list[str], weights: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The head that looks most at the word before, at the same word elsewhere, at the first."""
-    words = torch.tensor([[a == b and i != j for j, b in enumerate(tokens)]
-                          for i, a in enumerate(tokens)])  # fmt: skip
+def three_heads(weights: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The head that looks most at the word before, at the word after, at the first."""
     scores = {
         "the word before": weights.diagonal(-1, -2, -1).mean(-1),
-        "the same word elsewhere": (weights * words).sum((-1, -2)) / words.any(-1).sum(),
+        "the word after": weights.diagonal(1, -2, -1).mean(-1),
         "the first token": weights[..., 1:, 0].mean(-1),
     }
     return {name: weights.flatten(0, 1)[score.argmax()] for name, score in scores.items()}
@@ -28,7 +26,7 @@ def three_heads(tokens: list[str], weights: torch.Tensor) -> dict[str, torch.Ten
 def main(path: Path) -> None:
     reading = StoredExample("").read("")
     figure = Figure(figsize=(15, 5.2), layout="constrained")
-    heads = three_heads(reading.tokens, reading.weights)
+    heads = three_heads(reading.weights)
     for ax, (name, table) in zip(figure.subplots(1, 3), heads.items(), strict=True):
         attention_heatmap(table, reading.tokens, ax=ax, annotate=False)
         ax.set_title(f"looks at {name}", fontsize=13)

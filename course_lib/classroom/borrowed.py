@@ -3,6 +3,7 @@
 import ast
 import builtins
 import dis
+import math
 import sys
 import types
 from collections.abc import Mapping
@@ -85,35 +86,75 @@ def _collect(source: str, namespace: Mapping, needs: Needs, seen: set[str]) -> N
             needs.missing.append(name)
             continue
         value = namespace[name]
-        line = _import_line(name, value)
+        line = None if _is_own(value) else import_line(name, value)
         if line is not None:
             needs.imports.append(line)
         elif isinstance(value, (types.FunctionType, type)):
             _collect_definition(name, value, needs, seen)
-        elif isinstance(value, (bool, int, float, str, bytes, type(None), tuple, frozenset)):
-            needs.helpers.append(f"{name} = {value!r}")
+        elif _is_constant(value):
+            needs.helpers.append(f"{name} = {_literal(value)}")
         else:
             needs.missing.append(name)
 
 
-def _import_line(name: str, value) -> str | None:
-    """How to import a value under a name; None for what the learner or the course wrote."""
+def _is_constant(value) -> bool:
+    """Whether Python can read the value back from what is written: no subclass, no tensor."""
+    if type(value) in (tuple, frozenset):
+        return all(map(_is_constant, value))
+    return type(value) in (bool, int, float, str, bytes, type(None))
+
+
+def _literal(value) -> str:
+    """A constant as Python reads it back: repr() writes infinity and NaN as bare names.
+
+    >>> _literal((1.5, -math.inf))
+    "(1.5, float('-inf'))"
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float('{value}')"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_literal, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, frozenset):
+        return f"frozenset({{{', '.join(map(_literal, value))}}})" if value else "frozenset()"
+    return repr(value)
+
+
+def _is_own(value) -> bool:
+    """Whether the course wrote it: its source then goes into the learner's file."""
+    return (getattr(value, "__module__", None) or "").split(".")[0] == "course_lib"
+
+
+def import_line(name: str, value) -> str | None:
+    """How to import a value under a name; None for what was written in the notebook.
+
+    >>> import_line("root", math.sqrt)
+    'from math import sqrt as root'
+    """
     if isinstance(value, types.ModuleType):
         module = value.__name__
+        parent, _, last = module.rpartition(".")
+        if parent and last == name:
+            return f"from {parent} import {name}"
         return f"import {module}" if module == name else f"import {module} as {name}"
     home = getattr(value, "__module__", None)
     original = getattr(value, "__name__", None)
-    if home in (None, "__main__", "builtins") or home.split(".")[0] == "course_lib":
+    if home in (None, "__main__", "builtins"):
         return None
     if getattr(sys.modules.get(home), original or "", None) is not value:
         return None
     return f"from {home} import {original}" + ("" if original == name else f" as {name}")
 
 
+def _defines(source: str, name: str) -> bool:
+    """Whether the source is a definition of that name: a lambda's line is not one."""
+    return any(getattr(node, "name", None) == name for node in ast.parse(source).body)
+
+
 def _collect_definition(name: str, value, needs: Needs, seen: set[str]) -> None:
     try:
         source = source_of(value)
-        ast.parse(source)
+        if not _defines(source, value.__name__):
+            raise OSError(f"no definition of {value.__name__}")
     except (OSError, SyntaxError):
         needs.missing.append(name)
         return

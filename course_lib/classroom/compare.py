@@ -2,7 +2,7 @@
 
 import torch
 
-from course_lib.classroom.judge_parts import Outcome
+from course_lib.classroom.judge_parts import Outcome, Seen
 
 # (absolute, relative). Half precision leaves room for another order of the same operations;
 # float64 is held to float32's, since a part may compute in float32 and cast back.
@@ -38,11 +38,19 @@ def same_outcome(yours: Outcome, right: Outcome) -> bool:
         return yours.error is not None and right.error is not None
     return (
         len(yours.values) == len(right.values)
-        and bool(yours.complaint) == bool(right.complaint)
+        and yours.complaint == right.complaint
         and yours.changed == right.changed
         and all(map(same_tensor, yours.values, right.values))
         and all(map(same_grad, yours.grads, right.grads))
     )
+
+
+def is_right(seen: Seen) -> bool:
+    """Whether the learner's part did on this probe what it should."""
+    if seen.probe.raises is not None:
+        error = seen.outcome.error
+        return error is not None and seen.probe.raises.__name__ in error.kinds
+    return seen.outcome.error is None and same_outcome(seen.outcome, seen.expected)
 
 
 def differing(yours: torch.Tensor, right: torch.Tensor) -> torch.Tensor:

@@ -1,5 +1,6 @@
 """Check a part and show what was found; show the library's own source."""
 
+import ast
 import difflib
 import html
 import os
@@ -10,9 +11,10 @@ from IPython import get_ipython
 from IPython.display import display
 from torch import nn
 
-from course_lib.classroom.borrowed import needs_of
+from course_lib.classroom.borrowed import global_names, import_line
 from course_lib.classroom.exercises import EXERCISES
 from course_lib.classroom.learner_file import save_part
+from course_lib.classroom.lessons import PART_ORDER
 from course_lib.classroom.markup import paragraphs
 from course_lib.classroom.source import source_of
 from course_lib.classroom.verdict import CheckFailed, Verdict
@@ -41,7 +43,7 @@ def check(fn: Callable) -> Callable:
 
 
 def show_solution(name: str) -> None:
-    """Show the library's own source of a part, with the helpers that it needs.
+    """Show the library's own source of a part, with the imports that it needs.
 
     Errors: ValueError for a name that is no exercise.
     """
@@ -52,12 +54,12 @@ def show_solution(name: str) -> None:
 
 
 def solution_source(name: str) -> str:
-    """The library's source of a part, with its imports and helpers: it runs by itself."""
+    """The library's source of a part, below the imports that it needs: it runs as it stands."""
     part = EXERCISES[name].reference
     source = source_of(part)
-    needs = needs_of(source, vars(sys.modules[part.__module__]))
-    blocks = ["\n".join(sorted(set(needs.imports))), *needs.helpers, source]
-    return "\n\n\n".join(block for block in blocks if block)
+    around = vars(sys.modules[part.__module__])
+    lines = {import_line(used, around[used]) for used in global_names(source) if used in around}
+    return "\n\n\n".join(["\n".join(sorted(lines)), source]).strip()
 
 
 def _is_strict() -> bool:
@@ -67,7 +69,7 @@ def _is_strict() -> bool:
 def _no_exercise(name: str) -> str:
     near = difflib.get_close_matches(name, EXERCISES, n=1)
     hint = f"Did you mean `{near[0]}`? " if near else ""
-    return f"There is no exercise `{name}`. {hint}There are: {', '.join(EXERCISES)}."
+    return f"There is no exercise `{name}`. {hint}There are: {', '.join(PART_ORDER)}."
 
 
 def _unknown(fn, name: str):
@@ -83,7 +85,15 @@ def _unknown(fn, name: str):
             "without calling it and without quotes."
         )
     else:
-        text = f"The check finds a function by its name. {_no_exercise(name)}"
+        named = name.isidentifier()
+        text = (
+            f"The check finds a function by its name. {_no_exercise(name)}"
+            if named
+            else (
+                "The check finds a function by its name, and this one has none: write "
+                "`def causal_mask(n):`, with the name of the exercise, and hand that in."
+            )
+        )
     _show(name, Verdict(False, (), text), "")
     if _is_strict():
         raise CheckFailed(text)
@@ -95,7 +105,9 @@ def _saved(fn: Callable, name: str) -> str:
         return "This is the library's own part, so there is nothing of yours to save."
     try:
         source = source_of(fn)
-    except OSError:
+        if name not in {getattr(node, "name", None) for node in ast.parse(source).body}:
+            raise OSError(f"no definition of {name}")
+    except (OSError, SyntaxError):
         return "Its source can't be read here, so it was not saved in my_transformer.py."
     around = getattr(fn, "__globals__", None) or vars(sys.modules[fn.__module__])
     return save_part(name, source, around)
@@ -120,6 +132,8 @@ def _show(name: str, verdict: Verdict, tail: str) -> None:
 
 
 def _display(forms: dict[str, str]) -> None:
+    # A lone surrogate in a learner's text can't be sent to the page.
+    forms = {kind: text.encode("utf-8", "replace").decode() for kind, text in forms.items()}
     if get_ipython() is None:  # a plain Python shows text alone
         print(forms["text/plain"])
     else:

@@ -4,8 +4,11 @@ To add one, make a module in ``course_lib.classroom.exercises``: see there.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
+
+import torch
 
 from course_lib.classroom import judge
 from course_lib.classroom.judge_observe import call_function, observe
@@ -54,7 +57,13 @@ class Exercise:
         """What one of the course's own functions does on a probe; computed once."""
         key = version, probe.name
         if key not in self._outcomes:
-            self._outcomes[key] = observe(self, version, probe)
+            # Kept for all later checks: what mode the caller is in must not show in it.
+            with ExitStack() as stack:
+                stack.enter_context(torch.inference_mode(False))
+                stack.enter_context(torch.enable_grad())
+                if torch.get_default_device().type != "cpu":  # a mode that slows every call
+                    stack.enter_context(torch.device("cpu"))
+                self._outcomes[key] = observe(self, version, probe)
         return self._outcomes[key]
 
     @cached_property

@@ -52,7 +52,7 @@ def describe_failure(
     raised = [one for one in wrong if one.outcome.error is not None]
     stopped = _describe_stopped(raised, seen)
     if found:
-        rest = unexplained(exercise, wrong, found)
+        rest = unexplained(exercise, wrong, found) if steady else []
         told = [one for one in wrong if one not in rest]
         paragraphs = [_describe_group(group, told, whole=not rest) for group in found]
         if len(found) > 1:
@@ -66,7 +66,10 @@ def describe_failure(
     else:
         right = len(seen) - len(wrong)
         counted = [] if raised else [f"Right on {right} of {len(seen)} inputs."]
-        paragraphs = [*stopped, *counted, *_describe_unknown(exercise, seen, wrong)]
+        told = _describe_unknown(exercise, seen, wrong, steady)
+        # As above: what stops the code at an edge comes last.
+        first = not raised or raised[0].probe.core
+        paragraphs = [*stopped, *counted, *told] if first else [*told, *stopped]
     if not steady:
         paragraphs.append(
             "Called twice with the same input, it gave two different results: somewhere it draws "
@@ -134,8 +137,13 @@ def _describe_rest(exercise, seen: list[Seen], rest: list[Seen]) -> list[str]:
     return [" ".join(["Something else shows on other inputs.", *told])] if told else []
 
 
-def _describe_unknown(exercise, seen: list[Seen], wrong: list[Seen]) -> list[str]:
+def _describe_unknown(exercise, seen: list[Seen], wrong: list[Seen], steady: bool) -> list[str]:
     ran = [one for one in wrong if one.outcome.error is None]
+    if not steady:
+        # Numbers drawn anew each time would be taken for effects: the form alone is told.
+        form, _ = GENERAL_PROPERTIES
+        told = [text for say in form for one in ran if (text := say(one)) is not None]
+        return told[:1]
     told = _true_properties(exercise, seen, ran)[:MOST_PROPERTIES]
     for one in ran:
         text = describe_first_difference(one)

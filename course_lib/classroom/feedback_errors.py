@@ -3,6 +3,7 @@
 import re
 
 from course_lib.classroom.judge_parts import Raised, Seen
+from course_lib.classroom.lessons import PART_ORDER
 from course_lib.classroom.properties import where
 
 # A pattern in torch's or Python's message, and what it means. The first that is found counts.
@@ -10,7 +11,7 @@ _MEANINGS = (
     (r"can't allocate memory|out of memory", "It asked for more memory than the check allows."),
     (
         r"mat1 and mat2 shapes|size mismatch|Expected size for first two dimensions|"
-        r"inconsistent tensor size|einsum\(\): operands do not broadcast|vector|"
+        r"inconsistent tensor size|einsum\(\): operands do not broadcast|"
         r"einsum\(\): subscript",
         "In a matrix product the last axis of the left side must be as long as the second-last "
         "axis of the right side. Print both shapes just before this line.",
@@ -20,6 +21,11 @@ _MEANINGS = (
         r"doesn't match the broadcast shape",
         "Two tensors meet entry by entry, and an axis has two different lengths (1 would "
         "stretch). Print both shapes just before this line.",
+    ),
+    (
+        r"shape of the mask .* does not match|too many indices|boolean index did not match",
+        "Square brackets do not broadcast: a mask in them must have the very shape of the tensor "
+        "that it picks from. `masked_fill` and `torch.where` broadcast.",
     ),
     (
         r"cannot be converted to type .*Half.* without overflow|without overflow",
@@ -32,7 +38,7 @@ _MEANINGS = (
         "dtype of the input.",
     ),
     (
-        r"Dimension out of range",
+        r"Dimension out of range|Dimension specified as",
         "An axis is named that this input does not have: it has fewer axes than the line takes "
         "for granted. Counting from the end (-1, -2) works for any number of leading axes.",
     ),
@@ -82,7 +88,7 @@ _MEANINGS = (
     ),
     (
         r"'NoneType' object|NoneType",
-        "Something is None here. The mask is None where none is given: ask for that first.",
+        "Something is None here: an argument that was not given, or a function without `return`.",
     ),
     (r"numpy\(\) on Tensor that requires grad", "Stay with torch: numpy knows no gradients."),
 )
@@ -124,12 +130,23 @@ def describe_raised(seen: Seen) -> str:
 def explain(error: Raised) -> str:
     """What an exception means, in a sentence; empty where we know no better than its message."""
     kinds = [kind for kind in error.kinds if kind in _BY_KIND]
-    if kinds and kinds[0] != "AttributeError":
+    if kinds and kinds[0] == "NameError" and (name := _named(error.message)) in PART_ORDER:
+        return (
+            f"`{name}` is a part of the course: `from my_transformer import {name}` brings in "
+            "yours, once it has passed."
+        )
+    if kinds and kinds[0] not in ("AttributeError", "IndexError"):
         return _BY_KIND[kinds[0]]
     for pattern, meaning in _MEANINGS:
         if re.search(pattern, error.message):
             return meaning
     return _BY_KIND[kinds[0]] if kinds else ""
+
+
+def _named(message: str) -> str:
+    """The name in a NameError's message."""
+    found = re.search(r"name '(\w+)' is not defined", message)
+    return found.group(1) if found else ""
 
 
 def _shorten(message: str) -> str:

@@ -3,7 +3,7 @@
 import dis
 from collections.abc import Callable
 
-from course_lib.classroom.compare import same_outcome
+from course_lib.classroom.compare import is_right, same_outcome
 from course_lib.classroom.feedback import (
     describe_failure,
     describe_pass,
@@ -33,10 +33,13 @@ def judge(exercise, fn: Callable, *, time_limit: float | None = None) -> Verdict
     # The first probe comes once more at the end: a part that rolls dice gives another result.
     run = run_each([call(probe) for probe in (*probes, probes[0])], time_limit)
     outcomes = run.results
-    if outcomes and outcomes[0].error and "NotImplementedError" in outcomes[0].error.kinds:
+    error = outcomes[0].error if outcomes else None
+    if error and "NotImplementedError" in error.kinds and error.by_own_line:
         return Verdict(False, (), NOT_ATTEMPTED.format(exercise.name), attempted=False)
     if run.stopped:
         return Verdict(False, (), describe_stop(exercise, run))
+    if len(outcomes) < len(probes) + 1:
+        raise RuntimeError(f"the check of {exercise.name} ended after {len(outcomes)} inputs")
     seen = [
         Seen(probe, exercise.arguments, exercise.results, outcome, right)
         for probe, outcome, right in zip(probes, outcomes, expected, strict=False)
@@ -48,14 +51,6 @@ def judge(exercise, fn: Callable, *, time_limit: float | None = None) -> Verdict
     found = recognise(exercise, seen) if wrong else ()
     names = tuple(dict.fromkeys(mistake.name for group in found for mistake in group))
     return Verdict(False, names, describe_failure(exercise, run, seen, wrong, found, steady))
-
-
-def is_right(seen: Seen) -> bool:
-    """Whether the learner's part did on this probe what it should."""
-    if seen.probe.raises is not None:
-        error = seen.outcome.error
-        return error is not None and seen.probe.raises.__name__ in error.kinds
-    return seen.outcome.error is None and same_outcome(seen.outcome, seen.expected)
 
 
 def is_stub(fn: Callable) -> bool:

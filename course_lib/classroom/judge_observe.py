@@ -34,6 +34,8 @@ def observe(exercise, candidate: Callable, probe: Probe) -> Outcome:
         }
         moved = {**inputs, **called.parameters} if probe.grads and values else {}
         grads = _gradients(values, list(moved.values()))
+        # A view of one number can pretend to any size: copying it is part of the attempt.
+        values = tuple(value.detach().clone() for value in values)
     except Stopped:
         raise
     except Complaint as complaint:
@@ -41,7 +43,7 @@ def observe(exercise, candidate: Callable, probe: Probe) -> Outcome:
     except BaseException as error:
         return Outcome(error=describe_error(error, candidate))
     return Outcome(
-        values=tuple(value.detach().clone() for value in values),
+        values=values,
         grads=grads,
         moved=tuple(moved),
         complaint=complaint or called.complaint,
@@ -89,7 +91,7 @@ def _wanted(names: tuple[str, ...]) -> str:
 
 def _kind(value) -> str:
     if value is None:
-        return "None: is a `return` missing?"
+        return "None (is a `return` missing?)"
     if value is Ellipsis:
         return "`...`, the unfinished part"
     if isinstance(value, torch.Tensor):
@@ -115,9 +117,16 @@ def describe_error(error: BaseException, candidate: Callable) -> Raised:
         )
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == source]
     kinds = tuple(kind.__name__ for kind in type(error).__mro__)
+    try:
+        message = str(error)
+    except Exception:
+        message = ""  # an exception that can't say what it is
     if not own:
-        return Raised(type(error).__name__, str(error), kinds=kinds)
-    return Raised(type(error).__name__, str(error), own[-1].lineno, own[-1].line or "", kinds)
+        return Raised(type(error).__name__, message, kinds=kinds)
+    line = own[-1].line or ""
+    # What a library raised from C has the learner's line as its innermost too.
+    raised = line.startswith("raise") or not (line or message)
+    return Raised(type(error).__name__, message, own[-1].lineno, line, kinds, raised)
 
 
 def _leaf(arg, grads: bool):

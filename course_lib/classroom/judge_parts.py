@@ -33,13 +33,17 @@ class Probe:
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception of a learner's code, with the line of theirs that it came from."""
+    """An exception of a learner's code, with the line of theirs that it came from.
+
+    ``by_own_line``: that line raised it, not something that it called.
+    """
 
     kind: str
     message: str
     line_number: int | None = None
     line: str = ""
     kinds: tuple[str, ...] = ()
+    by_own_line: bool = False
 
 
 @dataclass(frozen=True)

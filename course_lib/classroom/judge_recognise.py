@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from course_lib.classroom.compare import same_outcome
+from course_lib.classroom.compare import is_right, same_outcome
 from course_lib.classroom.judge_parts import Mistake, Seen
 
 Group = tuple[Mistake, ...]
@@ -54,7 +54,23 @@ def _singles(exercise, seen: list[Seen]) -> Group:
 
 
 def _agrees(exercise, version: Callable, seen: list[Seen]) -> bool:
-    return all(same_outcome(one.outcome, exercise.outcome(version, one.probe)) for one in seen)
+    """Whether a faulty version does on every probe what the learner's part does.
+
+    Where nothing but exceptions tells them from a right part, the exceptions must be the same:
+    two parts may fail on the same inputs for different reasons.
+    """
+    pairs = []
+    for one in seen:  # a version that differs soon is not run any further: there are many
+        pairs.append((one.outcome, exercise.outcome(version, one.probe)))
+        if not same_outcome(*pairs[-1]):
+            return False
+    if any(one.outcome.error is None and not is_right(one) for one in seen):
+        return True
+    return all(
+        yours.error is None
+        or (yours.error.kind, yours.error.message) == (theirs.error.kind, theirs.error.message)
+        for yours, theirs in pairs
+    )
 
 
 def _is_telling(seen: list[Seen]) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
+from traceback import extract_tb
 
 from course_lib.classroom.borrowed import Needs, needs_of
 from course_lib.classroom.lessons import PART_ORDER
@@ -20,6 +21,7 @@ HISTORY = ".my_transformer_history"
 HEADER = '"""My Transformer: the parts that I built by hand, each one checked."""'
 OWN = "# ==== my own lines ===="
 _PART = re.compile(r"^# ==== part: (\w+) ====\n(.*?)^# ==== end of \1 ====\n?", re.M | re.S)
+_MARKER = re.compile(r"^# ==== (?:part: |end of |imports)", re.M)
 _IMPORTS = re.compile(r"^# ==== imports ====\n(.*?)^# ==== end of imports ====\n?", re.M | re.S)
 
 
@@ -30,7 +32,7 @@ def learner_file() -> Path:
 def passed_parts() -> dict[str, str]:
     """The parts in the learner's file that can be read, by name, each with its source."""
     try:
-        text = learner_file().read_text(encoding="utf-8")
+        text = learner_file().read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return {}
     return _readable(dict(_PART.findall(text)))
@@ -42,8 +44,9 @@ def save_part(name: str, source: str, namespace: Mapping | None = None) -> str:
     ``namespace`` is where the part was written: imports and helpers that it uses are saved with
     it. Never raises for a file that can't be written: the sentence then says so.
     """
-    path = learner_file()
+    path = Path(FILE)
     try:
+        path = learner_file()
         with locked(path):
             return _save(path, name, source.strip(), namespace or {})
     except OSError as error:
@@ -53,23 +56,44 @@ def save_part(name: str, source: str, namespace: Mapping | None = None) -> str:
 def _save(path: Path, name: str, source: str, namespace: Mapping) -> str:
     notes = []
     text = _text_of(path)
-    if text and not _parses(text):
+    whole = _parses(text) and not _MARKER.search(_outside(text))
+    found = dict(_PART.findall(text))
+    parts = _readable(found)
+    if text and not (whole and parts.keys() == found.keys()):
         aside = _set_aside(path)
+        what = "its markers do not pair up" if _parses(text) else "it is not Python"
+        lost = sorted(found.keys() - parts.keys())
+        if whole:
+            what = f"what stands in the part {', '.join(lost)} does not define it at its margin"
         notes.append(
-            f"{FILE} could not be read as Python. It was kept as {aside.name}, and {FILE} "
+            f"{FILE} could not be read whole: {what}. It was kept as {aside.name}, and {FILE} "
             "written anew with the parts that could be read."
         )
-    parts = dict(_PART.findall(text))
-    own = _own_lines(text) if _parses(text) else ""
-    parts = _readable(parts)
+    above, below = _own_lines(text) if whole else ("", "")
     needs = needs_of(source, namespace, known=set(parts) | {name})
     part = "\n\n\n".join([*needs.helpers, source])
     if name in parts and parts[name].strip() != part:
         _keep_version(path, name, parts[name])
     parts[name] = part
     imports = _sorted_imports([*_import_lines(text), *needs.imports])
-    write_whole(path, _compose(imports, parts, own))
-    return " ".join([*notes, _say_saved(name, path, needs)])
+    text = _compose(imports, parts, above, below)
+    write_whole(path, text)
+    return " ".join([*notes, _say_saved(name, path, needs), *_does_not_run(text)])
+
+
+def _does_not_run(text: str) -> list[str]:
+    """Try the file as an import would, and say where it stops."""
+    try:
+        exec(compile(text, FILE, "exec"), {"__name__": Path(FILE).stem})
+    except Exception as error:
+        line = next(
+            (f.lineno for f in reversed(extract_tb(error.__traceback__)) if f.filename == FILE), 0
+        )
+        return [
+            f"{FILE} does not run by itself yet: line {line} raises {type(error).__name__}: "
+            f"{error}. Nothing in it is lost; mend that line, or pass the part again."
+        ]
+    return []
 
 
 def _say_saved(name: str, path: Path, needs: Needs) -> str:
@@ -84,7 +108,7 @@ def _say_saved(name: str, path: Path, needs: Needs) -> str:
 
 def _text_of(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError:
@@ -94,7 +118,7 @@ def _text_of(path: Path) -> str:
 def _parses(text: str) -> bool:
     try:
         ast.parse(text)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
 
@@ -108,10 +132,19 @@ def _readable(parts: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _own_lines(text: str) -> str:
-    """What stands outside of all markers: the learner's own additions."""
-    rest = _IMPORTS.sub("", _PART.sub("", text)).replace(HEADER, "").replace(OWN, "")
-    return rest.strip("\n")
+def _outside(text: str) -> str:
+    """The text without what stands between markers."""
+    return _IMPORTS.sub("", _PART.sub("", text))
+
+
+def _own_lines(text: str) -> tuple[str, str]:
+    """What the learner added outside of the markers: above the first part, and below it."""
+    first = _PART.search(text)
+    cut = first.start() if first else len(text)
+    return tuple(
+        _outside(half).replace(HEADER, "").replace(OWN, "").strip("\n")
+        for half in (text[:cut], text[cut:])
+    )
 
 
 def _import_lines(text: str) -> list[str]:
@@ -123,16 +156,19 @@ def _sorted_imports(lines: list[str]) -> list[str]:
     return sorted({line for line in lines if _parses(line)}, key=lambda s: (s[:4] == "from", s))
 
 
-def _compose(imports: list[str], parts: dict[str, str], own: str) -> str:
+def _compose(imports: list[str], parts: dict[str, str], above: str, below: str) -> str:
     order = {name: place for place, name in enumerate(PART_ORDER)}
     names = sorted(parts, key=lambda name: (order.get(name, len(order)), name))
-    blocks = [HEADER, "\n".join(["# ==== imports ====", *imports, "# ==== end of imports ===="])]
+    blocks = [HEADER]
+    if above:  # may hold `from __future__ import ...`, which stands before all else
+        blocks.append(f"{OWN}\n{above}")
+    blocks.append("\n".join(["# ==== imports ====", *imports, "# ==== end of imports ===="]))
     blocks += [
         f"# ==== part: {name} ====\n{parts[name].strip()}\n# ==== end of {name} ====\n"
         for name in names
     ]
-    if own:
-        blocks.append(f"{OWN}\n{own}")
+    if below:
+        blocks.append(f"{OWN}\n{below}")
     return "\n\n".join(blocks).rstrip("\n") + "\n"
 
 

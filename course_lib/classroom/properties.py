@@ -2,7 +2,7 @@
 
 import torch
 
-from course_lib.classroom.compare import first_difference, same_grad
+from course_lib.classroom.compare import TOLERANCES, first_difference, same_grad, same_tensor
 from course_lib.classroom.judge_parts import Seen
 
 
@@ -57,7 +57,7 @@ def wrong_dtype(seen: Seen) -> str | None:
 def not_finite(seen: Seen) -> str | None:
     for name in seen.results:
         yours, right = seen.yours(name), seen.right(name)
-        if yours is None or right is None or not yours.is_floating_point():
+        if yours is None or right is None or yours.dtype not in TOLERANCES:
             continue
         for word, test in (("NaN", torch.isnan), ("infinite", torch.isinf)):
             count = int(test(yours).sum())
@@ -89,7 +89,7 @@ def wrong_gradient(seen: Seen) -> str | None:
         count = int(torch.isnan(yours).sum())
         if count and not torch.isnan(right).any():
             return f"{where(seen)}, {count} of {yours.numel()} gradients for `{name}` are NaN."
-    if seen.outcome.complaint or describe_first_difference(seen) is not None:
+    if not _results_right(seen):
         return None
     for name, yours, right in _gradients(seen):
         if yours is not None and right is not None and not same_grad(yours, right):
@@ -100,6 +100,14 @@ def wrong_gradient(seen: Seen) -> str | None:
                 f"{number(right[index].item())}."
             )
     return None
+
+
+def _results_right(seen: Seen) -> bool:
+    return (
+        not seen.outcome.complaint
+        and len(seen.outcome.values) == len(seen.expected.values)
+        and all(map(same_tensor, seen.outcome.values, seen.expected.values))
+    )
 
 
 def describe_first_difference(seen: Seen) -> str | None:

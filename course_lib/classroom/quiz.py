@@ -68,12 +68,16 @@ def said(right: bool) -> str:
 
 
 def _verdicts(questions: tuple[Question, ...], answers: Mapping[int, str]):
+    if not isinstance(answers, Mapping):
+        raise ValueError(f'answers is {answers!r}, expected for example {{1: "a", 2: "c"}}')
     for number, letter in answers.items():
-        if number not in range(1, len(questions) + 1):
-            raise ValueError(f"there is no question {number}: there are {len(questions)}")
+        if type(number) is not int or not 1 <= number <= len(questions):
+            raise ValueError(
+                f"there is no question {number!r}: they are numbered 1 to {len(questions)}"
+            )
         question = questions[number - 1]
         choices = dict(lettered(question))
-        if letter not in choices:
+        if not isinstance(letter, str) or letter not in choices:
             raise ValueError(f"question {number} has no choice {letter!r}: {', '.join(choices)}")
         choice = choices[letter]
         note = keep_answer(question, choice)

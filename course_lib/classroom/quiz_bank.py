@@ -66,13 +66,14 @@ def quiz_history() -> dict[str, list[dict]]:
 
 def keep_answer(question: Question, choice: Choice) -> str:
     """Add an answer to the history; return a sentence where that failed, else nothing."""
-    path = course_folder() / HISTORY
+    path = Path(HISTORY)
     entry = {
         "answer": choice.text,
         "right": choice.right,
         "at": datetime.now().isoformat(timespec="seconds"),
     }
     try:
+        path = course_folder() / HISTORY
         with locked(path):
             history = _read(path, set_aside=True)
             history.setdefault(question.id, []).append(entry)
@@ -89,7 +90,7 @@ def _read(path: Path, set_aside: bool = False) -> dict[str, list[dict]]:
             return history
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         pass
     if set_aside:
         stamp = datetime.now().strftime("%Y-%m-%d_%H%M%S_%f")

@@ -30,8 +30,10 @@ class QuizWidget(anywidget.AnyWidget):
     def _keep(self, change) -> None:
         notes = []
         for name, place in change.new.items():
+            question = self._bank.get(name)
+            if question is None or place not in range(len(question.choices)):
+                continue  # not from this page
             if change.old.get(name) != place:
-                question = self._bank[name]
                 notes.append(keep_answer(question, question.choices[place]))
         self.note = " ".join(note for note in notes if note)
 

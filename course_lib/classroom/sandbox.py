@@ -47,7 +47,7 @@ class _Worker(threading.Thread):
         try:
             for call in self.calls:
                 self.began = time.monotonic()
-                with torch.enable_grad():
+                with torch.inference_mode(False), torch.enable_grad():
                     self.results.append(call())
         except Stopped:
             pass
@@ -82,8 +82,8 @@ def run_each(calls: Sequence[Callable], time_limit: float | None = None) -> Run:
                 _stop(worker)
             if worker.is_alive():
                 run.stopped = "stuck"  # its prints stay diverted
-            else:
-                capture.end()
+            elif capture.end():
+                run.notes.append("Your code replaced `sys.stdout` or `sys.stderr`; they are back.")
     return run
 
 

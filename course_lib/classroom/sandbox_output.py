@@ -51,9 +51,8 @@ class Capture:
         self.forks = tuple(_Fork(stream, thread, printed) for stream in self.streams)
         sys.stdout, sys.stderr = self.forks
 
-    def end(self) -> None:
-        """Put the streams back, unless someone else has put others in their place since."""
-        if sys.stdout is self.forks[0]:
-            sys.stdout = self.streams[0]
-        if sys.stderr is self.forks[1]:
-            sys.stderr = self.streams[1]
+    def end(self) -> bool:
+        """Put the streams back; say whether others had been put in their place."""
+        replaced = (sys.stdout, sys.stderr) != self.forks
+        sys.stdout, sys.stderr = self.streams
+        return replaced

@@ -1,12 +1,15 @@
 """Save what a learner's code may change for everybody, put it back, and say what was changed."""
 
+import os
 import random
 import sys
 from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
+from IPython import get_ipython
 
+DEEPEST = 10_000
 _PATCHABLE = {"torch": torch, "torch.nn.functional": F, "torch.Tensor": torch.Tensor}
 
 
@@ -15,14 +18,54 @@ def kept_state(notes: list[str]):
     """Restore random states, torch's global settings and its functions; add a note on each."""
     randomness = _random_states()
     settings = torch.get_default_dtype(), torch.get_num_threads(), sys.getrecursionlimit()
+    folder = os.getcwd()
     names = {place: dict(vars(owner)) for place, owner in _PATCHABLE.items()}
     try:
-        yield
+        with _no_exit(), _no_deep_recursion():
+            yield
     finally:
         # Settings first: setting a dtype makes torch replace some names of its own.
         _restore_settings(settings, notes)
         _restore_functions(names, notes)
         _restore_randomness(randomness, notes)
+        if os.getcwd() != folder:
+            notes.append(f"Your code changed the working folder; it is {folder} again.")
+            os.chdir(folder)
+
+
+@contextmanager
+def _no_exit():
+    """Let `exit()` of a notebook raise SystemExit, as it does elsewhere, not end the kernel."""
+    shell = get_ipython()
+    if shell is None:
+        yield
+        return
+
+    def refuse():
+        raise SystemExit
+
+    shell.ask_exit = refuse
+    try:
+        yield
+    finally:
+        del shell.ask_exit
+
+
+@contextmanager
+def _no_deep_recursion():
+    """Refuse a recursion limit that would overflow the stack and end the kernel."""
+    real = sys.setrecursionlimit
+
+    def limited(limit):
+        if limit > DEEPEST:
+            raise ValueError(f"a recursion limit of {limit} could end the kernel")
+        real(limit)
+
+    sys.setrecursionlimit = limited
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit = real
 
 
 def _random_states() -> dict:
@@ -73,12 +116,25 @@ def _restore_settings(before: tuple, notes: list[str]) -> None:
         sys.setrecursionlimit(depth)
 
 
+def _is_torchs(value) -> bool:
+    """Whether torch itself put it there: some of its modules replace names as they load."""
+    home = getattr(value, "__module__", None) or getattr(value, "__name__", None) or ""
+    return isinstance(home, str) and home.split(".")[0] == "torch"
+
+
 def _restore_functions(before: dict, notes: list[str]) -> None:
     for place, names in before.items():
         owner = _PATCHABLE[place]
         now = vars(owner)
-        changed = [name for name, value in names.items() if now.get(name) is not value]
+        changed = [
+            name
+            for name in {**names, **now}
+            if now.get(name) is not names.get(name) and not _is_torchs(now.get(name))
+        ]
         for name in changed:
-            setattr(owner, name, names[name])
+            if name in names:
+                setattr(owner, name, names[name])
+            else:
+                delattr(owner, name)  # it hid an inherited one
         if changed:
             notes.append(f"Your code replaced `{place}.{changed[0]}`; the original is back.")

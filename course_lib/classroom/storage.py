@@ -1,6 +1,7 @@
 """Keep what a learner wrote: in one folder, whole or not at all, one writer at a time."""
 
 import os
+import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ def locked(path: Path):
     lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=WAIT)
     try:
         lock.acquire()
+    except IsADirectoryError:
+        raise OSError(21, f"there is a folder in the way, {lock.lock_file}") from None
     except Timeout:
         raise OSError(f"another notebook has held {path.name} for {WAIT:g} seconds") from None
     try:
@@ -31,16 +34,27 @@ def locked(path: Path):
 
 def write_whole(path: Path, text: str) -> None:
     """Replace a file's text in one step: a crash leaves the old text or the new, never a part."""
+    path = path.resolve()  # a link stays a link
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, name)
+        elif os.name == "posix":
+            os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except BaseException:
         os.unlink(name)
         raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def explain_failure(error: OSError, path: Path) -> str:
@@ -53,6 +67,7 @@ def explain_failure(error: OSError, path: Path) -> str:
         28: "Free some space, then check again.",
         13: f"Make the folder {path.parent} writable, or set COURSE_FOLDER to one that is.",
         30: f"Make the folder {path.parent} writable, or set COURSE_FOLDER to one that is.",
+        21: "Move that folder away, then check again.",
         2: f"Make the folder {path.parent}, or set COURSE_FOLDER to one that exists.",
     }.get(error.errno or 0, "Check again in a moment.")
     return f"{path.name} could not be written: {error.strerror or error}. {remedy}"

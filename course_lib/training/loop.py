@@ -27,7 +27,7 @@ class History:
     def recent(self, n: int = 20) -> float:
         """Return the mean of the last ``n`` losses: one batch alone is too noisy to quote."""
         last = self.losses[-n:]
-        return sum(last) / len(last)
+        return sum(last) / len(last) if last else math.nan
 
 
 class NonFiniteLoss(RuntimeError):
@@ -62,8 +62,10 @@ def fit(
 
     An interrupt (Ctrl-C, or the stop button of a notebook) ends the run as if it were done.
 
-    Errors: ValueError where neither steps nor seconds bound the run; NonFiniteLoss where the
-    loss is NaN or infinite.
+    Errors: ValueError where neither steps nor seconds bound the run, or a bound is no positive
+    number; TypeError where ``loss_fn`` does not give one number with a gradient; NonFiniteLoss
+    where the loss or its gradient is NaN or infinite. The model then ends as after an interrupt:
+    in eval mode, with its best weights.
 
     >>> model = nn.Linear(1, 1)
     >>> data = [(torch.ones(2, 1), torch.ones(2, 1))] * 5
@@ -71,8 +73,7 @@ def fit(
     >>> len(history.losses), history.ended
     (5, 'the batches ran out after 5 steps')
     """
-    if steps is None and seconds is None:
-        raise ValueError("give steps, seconds or both: nothing else bounds the run")
+    _check_bounds(steps, seconds, every)
     optimizer = optimizer or torch.optim.Adam(model.parameters(), lr, betas=(0.9, 0.98))
     history, best = History(), _Best(evaluate)
     start = time.process_time()
@@ -98,27 +99,50 @@ def fit(
             history.ended = f"the batches ran out after {len(history.losses)} steps"
     except KeyboardInterrupt:
         history.ended = f"interrupted after {len(history.losses)} steps"
+    except NonFiniteLoss:
+        best.restore(model)
+        model.eval()
+        raise
     best.measure(model, history)
     best.restore(model)
     model.eval()
     return history
 
 
+def _check_bounds(steps, seconds, every) -> None:
+    if steps is None and seconds is None:
+        raise ValueError("give steps, seconds or both: nothing else bounds the run")
+    if steps is not None and not (isinstance(steps, int) and steps >= 1):
+        raise ValueError(f"steps is {steps}, expected a whole number from 1 on")
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise ValueError(f"seconds is {seconds}, expected a positive number")
+    if not (isinstance(every, int) and every >= 1):
+        raise ValueError(f"every is {every}, expected a whole number from 1 on")
+
+
 def _step(model, batch, loss_fn, optimizer, max_norm, step):
     loss = loss_fn(model, batch)
+    if not (isinstance(loss, torch.Tensor) and loss.numel() == 1 and loss.requires_grad):
+        shown = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else loss
+        raise TypeError(f"loss_fn gave {shown}, expected a tensor of one number with a gradient")
     value = loss.item()
     if not math.isfinite(value):
-        rate = optimizer.param_groups[0]["lr"]
-        raise NonFiniteLoss(
-            f"the loss became {value} at step {step}, at a learning rate of {rate:.2g}: "
-            "try a smaller one, or look for a row with nothing to look at"
-        )
+        raise _not_finite("loss", value, step, optimizer)
     optimizer.zero_grad()
     loss.backward()
-    if max_norm is not None:
-        nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    norm = nn.utils.clip_grad_norm_(model.parameters(), math.inf if max_norm is None else max_norm)
+    if not math.isfinite(norm):
+        raise _not_finite("gradient", norm.item(), step, optimizer)
     optimizer.step()
     return value
+
+
+def _not_finite(what: str, value: float, step: int, optimizer) -> NonFiniteLoss:
+    rate = optimizer.param_groups[0]["lr"]
+    return NonFiniteLoss(
+        f"the {what} became {value} at step {step}, at a learning rate of {rate:.2g}: "
+        "try a smaller one, or look for a row with nothing to look at"
+    )
 
 
 class _Best:

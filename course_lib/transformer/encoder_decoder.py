@@ -35,7 +35,10 @@ class Config:
     norm_first: bool = False
 
     def __post_init__(self):
-        sizes = {name: getattr(self, name) for name in ("n_vocab", "n_layers", "d_ff", "n_heads")}
+        sizes = {
+            name: getattr(self, name)
+            for name in ("n_vocab", "n_layers", "d_model", "d_ff", "n_heads")
+        }
         for name, size in sizes.items():
             if size < 1:
                 raise ValueError(f"{name} {size} must be at least 1")
@@ -46,7 +49,7 @@ class Config:
 
     @classmethod
     def base(cls, n_vocab: int = 37_000) -> "Config":
-        """The base model of Table 3; about 37,000 word pieces for English-German."""
+        """The base model of Table 3; about 37,000 byte-pair tokens for English-German."""
         return cls(n_vocab=n_vocab)
 
     @classmethod

@@ -24,7 +24,7 @@ def split_heads(x: torch.Tensor, n_heads: int) -> torch.Tensor:
              [[2., 3.]]]])
     """
     d_model = x.size(-1)
-    if d_model % n_heads:
+    if n_heads < 1 or d_model % n_heads:
         raise ValueError(f"d_model {d_model} is not divisible by n_heads {n_heads}")
     return x.unflatten(-1, (n_heads, d_model // n_heads)).transpose(-3, -2)  # (B, H, T, K)
 
@@ -93,7 +93,7 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, d_model: int, n_heads: int):
         super().__init__()
-        if d_model % n_heads:
+        if min(d_model, n_heads) < 1 or d_model % n_heads:
             raise ValueError(f"d_model {d_model} is not divisible by n_heads {n_heads}")
         self.n_heads = n_heads
         self.query = nn.Linear(d_model, d_model)

@@ -7,8 +7,6 @@ from torch import nn
 
 from course_lib.transformer.heads import MultiHeadAttention
 
-Map = Callable[[torch.Tensor], torch.Tensor]
-
 
 def identity(x: torch.Tensor) -> torch.Tensor:
     """Give ``x`` back: what dropout is when there is none.
@@ -25,7 +23,7 @@ def layer_norm(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, eps: flo
     Formula: ``(x - mean) / sqrt(var + eps) * gain + bias``, over the last axis alone; the
     variance divides by D (biased), eps stands inside the root.
 
-    Source: Ba, Kiros and Hinton 2016, equation 4; Vaswani et al. 2017, section 5.4 and figure 1.
+    Source: Ba, Kiros and Hinton 2016, equation 4; Vaswani et al. 2017, section 3.1.
 
     Shapes: ``x`` (..., D), ``gain`` and ``bias`` (D,) -> (..., D).
 
@@ -55,7 +53,9 @@ def position_wise_ffn(
     return torch.relu(x @ w1 + b1) @ w2 + b2
 
 
-def post_norm_sublayer(x: torch.Tensor, fn: Map, norm: Map, drop: Map = identity) -> torch.Tensor:
+def post_norm_sublayer(
+    x: torch.Tensor, fn: Callable, norm: Callable, drop: Callable = identity
+) -> torch.Tensor:
     """Add a sub-layer's output to its input, then normalise the sum: the order of 2017.
 
     Formula: ``norm(x + drop(fn(x)))``.
@@ -70,7 +70,9 @@ def post_norm_sublayer(x: torch.Tensor, fn: Map, norm: Map, drop: Map = identity
     return norm(x + drop(fn(x)))
 
 
-def pre_norm_sublayer(x: torch.Tensor, fn: Map, norm: Map, drop: Map = identity) -> torch.Tensor:
+def pre_norm_sublayer(
+    x: torch.Tensor, fn: Callable, norm: Callable, drop: Callable = identity
+) -> torch.Tensor:
     """Normalise the input of a sub-layer and add its output to the untouched stream.
 
     Formula: ``x + drop(fn(norm(x)))``.

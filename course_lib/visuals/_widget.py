@@ -123,7 +123,8 @@ def as_float_array(numbers) -> np.ndarray:
     if hasattr(numbers, "detach"):
         numbers = numbers.detach().cpu()
         # numpy has no bfloat16.
-        numbers = (numbers if numbers.dtype.itemsize == 8 else numbers.float()).numpy()
+        exact = numbers.dtype.itemsize == 8 or numbers.is_complex()
+        numbers = (numbers if exact else numbers.float()).numpy()
     array = np.asarray(numbers)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"expected real numbers, not {array.dtype}")

@@ -37,8 +37,8 @@ class AttentionView(CourseWidget):
     broadcastable to the weights. With ``kind="scores"`` the numbers are scores: any finite ones,
     and -inf where masked, on a scale around 0.
 
-    Errors: ValueError where words or mask do not fit the weights, or a weight is negative or no
-    number. A warning names the first row that sums to neither 1 nor 0.
+    Errors: ValueError where words or mask do not fit the weights, or a weight lies outside 0 to 1
+    or is no number. A warning names the first row that sums to neither 1 nor 0.
     """
 
     _module_file = "attention_view.mjs"
@@ -152,9 +152,12 @@ class AttentionView(CourseWidget):
         table, hidden = self._now()
         row = 0 if self.query is None else self.query
         best = int(np.where(hidden[row], -np.inf, table[row]).argmax())
+        looks = f"looks most at {self.key_tokens[best]}, {table[row, best]:.2f}"
+        if hidden[row].all():
+            looks = "may look at nothing"
         said = (
             f"{what}{where}: {n_queries} queries by {n_keys} keys. The query {self.tokens[row]} "
-            f"looks most at {self.key_tokens[best]}, {table[row, best]:.2f}."
+            f"{looks}."
         )
         return f"{said} {self.note}".rstrip()
 
@@ -172,12 +175,16 @@ def _checked(weights, mask, kind: str) -> tuple[np.ndarray, np.ndarray]:
     hidden = _hidden_by(mask, table.shape)
     if kind == "scores":
         hidden = hidden | (table == -np.inf)
-    wrong = np.isnan(table) | (~np.isfinite(table) & ~hidden)
+    with np.errstate(over="ignore"):
+        sent = table.astype(np.float32)  # as the page gets it
+    wrong = np.isnan(sent) | (~np.isfinite(sent) & ~hidden) | (sent == np.inf)
+    wish = "expected a number that float32 can hold, or -inf where a score is masked"
     if kind == "weights":
-        wrong |= (table < 0) | np.isinf(table)
+        wrong |= (sent < -1e-3) | (sent > 1 + 1e-2) | np.isinf(sent)
+        wish = "weights lie between 0 and 1; for scores say kind='scores'"
     if wrong.any():
         place = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise ValueError(f"weights{list(place)} is {table[place]}: expected a number, at least 0")
+        raise ValueError(f"{kind}{list(place)} is {table[place]:.4g}: {wish}")
     full = table.reshape((1,) * (4 - table.ndim) + table.shape)
     if kind == "weights":
         _warn_of_sums(full)

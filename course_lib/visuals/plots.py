@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
+from matplotlib.path import Path
 
 from course_lib.visuals.labels import drawable
 
@@ -132,17 +133,27 @@ def _checked_words(words, count: int, name: str, axis: str) -> list[str]:
 
 def as_array(numbers) -> np.ndarray:
     """Turn a tensor on any device, a list or an array into a float64 array."""
+    if isinstance(numbers, (list, tuple)) and any(hasattr(part, "detach") for part in numbers):
+        numbers = [as_array(part) for part in numbers]
     if hasattr(numbers, "detach"):
-        numbers = numbers.detach().cpu().double()
-    return np.asarray(numbers, dtype=np.float64)
+        numbers = numbers.detach().cpu()
+        numbers = (numbers if numbers.is_complex() else numbers.double()).numpy()
+    numbers = np.asarray(numbers)
+    if np.iscomplexobj(numbers):
+        raise TypeError(f"{numbers.dtype} numbers can't be drawn: take their real part or size")
+    return numbers.astype(np.float64)
 
 
 def _hatch(ax: Axes, hidden: np.ndarray) -> None:
-    corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
-    cells = corners + np.argwhere(hidden)[:, None, ::-1]  # (cells, 4 corners, x and y)
+    # One outline for all: a polygon a cell takes long to draw, and hatches each anew.
+    outlines = [
+        [(left, row), (right, row), (right, row + 1), (left, row + 1), (left, row)]
+        for row, left, right in _runs(hidden)
+    ]
+    path = Path(np.array(outlines).reshape(-1, 2) - 0.5, _CODES * len(outlines))
     ax.add_collection(
-        PolyCollection(
-            cells,
+        PathCollection(
+            [path] if outlines else [],
             facecolor="none",
             edgecolor=MASKED_LINE,
             hatch="////",
@@ -151,6 +162,17 @@ def _hatch(ax: Axes, hidden: np.ndarray) -> None:
         ),
         autolim=False,
     )
+
+
+_CODES = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
+
+
+def _runs(hidden: np.ndarray):
+    """Rows of neighbouring True cells: (row, first column, column after the last)."""
+    for row, cells in enumerate(hidden):
+        edges = np.flatnonzero(np.diff(np.r_[False, cells, False]))
+        for left, right in zip(edges[::2], edges[1::2], strict=True):
+            yield row, int(left), int(right)
 
 
 def _label_axis(axis, words: list[str], name: str) -> None:

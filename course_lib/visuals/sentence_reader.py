@@ -47,6 +47,9 @@ class SentenceReader(widgets.VBox):
         self._button.disabled = True
         try:
             reading = self._read(text[:MOST_CHARACTERS])
+            cut = ""
+            if len(text) > MOST_CHARACTERS:
+                cut = f"The first {MOST_CHARACTERS:,} of {len(text):,} characters were read."
             view = AttentionView(reading.weights, reading.tokens, layer=layer, head=head)
         except Exception:
             report = html.escape(traceback.format_exc(limit=-2))
@@ -54,9 +57,11 @@ class SentenceReader(widgets.VBox):
             raise
         finally:
             self._button.disabled = False
-        note = html.escape(reading.note)
+        note = html.escape(" ".join(part for part in (reading.note, cut) if part))
         self._words.value = f'<p role="status" aria-live="polite">{note}</p>' if note else ""
-        self._place.children = [view]
+        old, self._place.children = self._place.children, [view]
+        for widget in old:
+            widget.close()
         return view
 
     def _repr_mimebundle_(self, **options) -> dict:

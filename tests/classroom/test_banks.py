@@ -41,7 +41,7 @@ def test_what_a_mistake_says_it_saw_holds_where_the_function_is_wrong(exercise, 
     """A sentence of evidence may be said only of a probe that went wrong."""
     if mistake.saw is None:
         return
-    from course_lib.classroom.judge import is_right
+    from course_lib.classroom.compare import is_right
     from course_lib.classroom.judge_parts import Seen
 
     for probe in exercise.probes:

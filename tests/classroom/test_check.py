@@ -86,7 +86,8 @@ def test_a_solution_is_the_librarys_source_and_runs_by_itself(name, capsys):
     exec(solution_source(name), space)
     assert EXERCISES[name].judge(space[name]).passed
     show_solution(name)
-    assert f"def {name}(" in capsys.readouterr().out
+    kind = "class" if isinstance(space[name], type) else "def"
+    assert f"{kind} {name}(" in capsys.readouterr().out
 
 
 def test_a_solution_of_no_exercise_is_refused():

@@ -59,7 +59,7 @@ def test_an_answer_is_explained_and_kept(bank):
 
 
 def test_answers_that_are_no_choice_are_refused_with_what_there_is(bank):
-    with pytest.raises(ValueError, match="no question 9: there are 7"):
+    with pytest.raises(ValueError, match="no question 9: they are numbered 1 to 7"):
         quiz("77", answers={9: "a"})
     with pytest.raises(ValueError, match="no choice 'z': a, b, c"):
         quiz("77", answers={1: "z"})

@@ -4,8 +4,18 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import torch
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Small products on several threads wait for each other, on a busy machine for very long."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

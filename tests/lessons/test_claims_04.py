@@ -36,6 +36,13 @@ def test_each_kind_of_position_solves_it_within_the_trained_lengths(lesson, firs
                 assert lesson["accuracy"](models[kind], n, answer) > 0.9
 
 
+def test_one_symbol_further_the_sinusoids_carry_and_the_learned_table_does_not(lesson, last):
+    for models in last:
+        assert lesson["accuracy"](models["learned"], 9, -1) < 0.2
+        for kind in ("added", "concatenated"):
+            assert lesson["accuracy"](models[kind], 9, -1) > 0.6
+
+
 @pytest.mark.parametrize("kind", ["added", "learned", "concatenated"])
 def test_all_fail_at_twice_the_trained_length(lesson, last, kind):
     for models in last:

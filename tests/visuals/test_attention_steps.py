@@ -3,7 +3,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import traitlets
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import PathCollection
 
 from course_lib.visuals._widget import joined_module
 from course_lib.visuals.attention_steps import MOST_TOKENS, AttentionSteps
@@ -130,8 +130,10 @@ def test_the_picture_shows_torchs_weights_and_hatches_the_mask(qkv, steps):
     scores = q[:, :4] @ k[:, :4].T / 2 / 0.5
     wanted = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)
     np.testing.assert_allclose(image.get_array().filled(0), wanted, atol=1e-6)
-    hatched = [c for c in steps.picture().axes[0].collections if isinstance(c, PolyCollection)]
-    assert len(hatched[0].get_paths()) == int((~mask).sum())
+    hatched = [c for c in steps.picture().axes[0].collections if isinstance(c, PathCollection)]
+    outlines = hatched[0].get_paths()[0].vertices.reshape(-1, 5, 2)
+    widths = outlines[..., 0].max(1) - outlines[..., 0].min(1)
+    assert widths.sum() == int((~mask).sum())
 
 
 def test_the_sentence_names_the_strongest_key_of_the_chosen_query(qkv, steps):

@@ -4,7 +4,7 @@ import matplotlib
 import numpy as np
 import pytest
 import torch
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
 from course_lib.visuals import labels
@@ -18,10 +18,17 @@ def weights():
 
 
 def hatched_cells(ax):
-    (collection,) = (c for c in ax.collections if isinstance(c, PolyCollection))
+    (collection,) = (c for c in ax.collections if isinstance(c, PathCollection))
     assert collection.get_hatch()
-    centres = [path.vertices[:4].mean(axis=0) for path in collection.get_paths()]
-    return {(round(float(y)), round(float(x))) for x, y in centres}
+    (path,) = collection.get_paths()
+    cells = set()
+    for outline in path.vertices.reshape(-1, 5, 2):
+        (left, top), (right, bottom) = outline.min(0), outline.max(0)
+        assert bottom - top == 1
+        cells |= {
+            (round(top + 0.5), column) for column in range(round(left + 0.5), round(right + 0.5))
+        }
+    return cells
 
 
 def tick_words(ax):

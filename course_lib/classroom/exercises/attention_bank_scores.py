@@ -43,6 +43,14 @@ def _hide_future_without_mask(scores, mask):
     return scores if mask is None else scores.masked_fill(~mask, -torch.inf)
 
 
+def _harmless_dead_rows(scores, mask):
+    """Minus infinity where hidden, and 0 throughout a row where nothing else is left."""
+    if mask is None:
+        return scores
+    hidden = scores.masked_fill(~mask, -torch.inf)
+    return hidden.masked_fill((hidden == -torch.inf).all(-1, keepdim=True), 0.0)
+
+
 # What each mistake does to the chain of stages; several where people do it in several ways.
 CHANGES = {
     "no_scale": [{"scale": lambda q, k, v: 1.0}],
@@ -75,8 +83,14 @@ CHANGES = {
     "fill_not_negative_enough": [_fill(-v) for v in (10.0, 20.0, 50.0, 100.0, 1000.0, 1e4)],
     "minus_1e9_overflows_half": [_fill(-v) for v in (1e9, 1e10, 1e20, 1e38)],
     "uniform_on_dead_row": [
-        {"hide": lambda s, m: s if m is None else s.masked_fill(~m, torch.finfo(s.dtype).min)}
+        {"hide": lambda s, m: s if m is None else s.masked_fill(~m, torch.finfo(s.dtype).min)},
+        {"hide": _harmless_dead_rows},
     ],
+    "zero_times_inf": [
+        {"hide": lambda s, m: s if m is None else s + (~m) * -torch.inf},
+        {"hide": lambda s, m: s if m is None else s + ((~m) * -torch.inf).to(s.dtype)},
+    ],
+    "keys_reshaped": [{"score": lambda q, k: q @ k.reshape(*k.shape[:-2], *k.mT.shape[-2:])}],
     "first_mask_for_all": [{"hide": _hide_first}],
     "always_causal": [{"hide": _hide_future_too}, {"hide": _hide_future_without_mask}],
 }
@@ -212,13 +226,6 @@ MISTAKES = (
         _looks,
     ),
     _known(
-        "mask_fill_tiny_number",
-        "fills with a number close to 0, such as -1e-9",
-        "That is almost 0, and e to the power of 0 is 1: hidden keys keep a full share.",
-        "A large negative number is -1e9, not -1e-9; and there is one that is better still.",
-        _looks,
-    ),
-    _known(
         "mask_fill_zero",
         "sets hidden scores to 0",
         "A score of 0 is an ordinary score: e to the power of 0 is 1.",
@@ -257,6 +264,26 @@ MISTAKES = (
         _looks,
     ),
     _known(
+        "mask_fill_tiny_number",
+        "fills with a number close to 0, such as -1e-9",
+        "A score of almost 0 is an ordinary score: e to the power of 0 is 1.",
+        "Which score does the softmax turn into a weight of exactly 0?",
+        _looks,
+    ),
+    _known(
+        "zero_times_inf",
+        "adds minus infinity times the mask turned around",
+        "At every key that may be seen that is 0 times infinity: NaN.",
+        "Choose instead of multiplying: `masked_fill` or `torch.where`.",
+    ),
+    _known(
+        "keys_reshaped",
+        "reshapes k to (K, S) and so does not transpose it",
+        "The shape is right and the numbers are not: a reshape reads on along the rows, a "
+        "transpose turns rows into columns.",
+        "Which function swaps two axes?",
+    ),
+    _known(
         "fill_not_negative_enough",
         "fills with a number that real scores can fall below",
         "Where the keys that may be seen score very low too, the hidden ones get weight.",
@@ -273,9 +300,10 @@ MISTAKES = (
     ),
     _known(
         "uniform_on_dead_row",
-        "fills with the lowest finite number",
-        "A row with nothing to look at then has equal scores, and gets equal weights.",
-        "Fill with minus infinity, and give dead rows zeros after the softmax.",
+        "gives a row with nothing to look at equal weights",
+        "All of its scores are equal, be they the lowest finite number or a 0 that keeps the "
+        "softmax from 0/0, and so all it may not see gets the same share.",
+        "Set the weights of such a row to zero, after the softmax.",
         dead_row,
     ),
     _known(

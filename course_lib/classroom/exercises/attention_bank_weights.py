@@ -262,7 +262,7 @@ MISTAKES = (
         "sets hidden weights to 0 after the softmax",
         "The hidden keys have taken their share already: what is left of a row no longer sums "
         "to 1.",
-        "Hide before the softmax, or divide each row by its new sum.",
+        "Hide before the softmax: what is left then shares the whole.",
         row_sums,
     ),
     _known(

@@ -67,7 +67,6 @@ CAUSAL_MASK = Exercise(
         Probe(name="two positions", make=lambda: (2,)),
         Probe(name="eleven positions", make=lambda: (11,)),
         Probe(name="one position", make=lambda: (1,), core=False),
-        Probe(name="no position", make=lambda: (0,), core=False),
     ),
     mistakes=(
         Mistake(
@@ -374,6 +373,14 @@ PADDING_MASK = Exercise(
             means="One word of every sentence is lost.",
             next_step="A length of 3 has the real positions 0, 1 and 2.",
             versions=(lambda n, m: _until(n, m, -1),),
+        ),
+        Mistake(
+            name="real_tokens_from_the_length_on",
+            title="marks with True the positions beyond the length",
+            saw=_saw_row,
+            means="The comparison is turned around, and so padding counts as words.",
+            next_step="For length 3: is position 0 real, and position 4?",
+            versions=(lambda n, m: ~_until(n, m, 1),),
         ),
         Mistake(
             name="first_length_for_all",

@@ -12,14 +12,14 @@ from course_lib.transformer.positions import scaled_embedding, sinusoidal_positi
 
 def _waves(
     max_len, d_model, *, base=10000.0, start=0, exponent=lambda j, d: (j - j % 2) / d, divide=True,
-    swap=False, dtype=torch.float64,
+    swap=False, dtype=torch.float64, turn=1.0,
 ):  # fmt: skip
     """The table with one piece changed: the bank's mistakes are made of it."""
     position = torch.arange(start, start + max_len, dtype=torch.float64)[:, None]
     feature = torch.arange(d_model, dtype=torch.float64)
     rate = base ** exponent(feature, d_model)
     position = position.to(dtype).double()
-    angle = position / rate if divide else position * rate
+    angle = turn * (position / rate if divide else position * rate)
     even = feature % 2 == (1 if swap else 0)
     return torch.where(even, angle.sin(), angle.cos()).float()
 
@@ -106,7 +106,6 @@ SINUSOIDAL_POSITIONS = Exercise(
         Probe(name="an odd width", make=lambda: (5, 7), core=False),
         Probe(name="a width of one", make=lambda: (5, 1), core=False),
         Probe(name="two thousand positions and more", make=lambda: (2053, 4), core=False),
-        Probe(name="no position at all", make=lambda: (0, 4), core=False),
     ),
     mistakes=(
         Mistake(
@@ -133,6 +132,21 @@ SINUSOIDAL_POSITIONS = Exercise(
             versions=(lambda n, d: _waves(n, d, exponent=lambda j, d: (j - j % 2) / 2 / d),),
         ),
         Mistake(
+            name="column_number_as_i",
+            title="takes the column's number for i: exponent 2j/d in column j",
+            means="i counts pairs, and columns 2i and 2i+1 belong to pair i. Here every column has "
+            "a wave of its own, and the last ones are far too slow.",
+            next_step="Which pair does column 5 belong to?",
+            versions=(lambda n, d: _waves(n, d, exponent=lambda j, d: 2 * j / d),),
+        ),
+        Mistake(
+            name="turns_not_radians",
+            title="multiplies the angle by 2 pi",
+            means="The formula has no pi: the angle is in radians already.",
+            next_step="What is the angle of position 1 in the first pair?",
+            versions=(lambda n, d: _waves(n, d, base=10000.0, turn=2 * math.pi),),
+        ),
+        Mistake(
             name="exponent_doubled",
             title="uses the exponent 4i/d where the formula has 2i/d",
             means="The feature's number was doubled although it was even already.",
@@ -142,14 +156,14 @@ SINUSOIDAL_POSITIONS = Exercise(
         Mistake(
             name="base_1000",
             title="uses the base 1000",
-            means="The longest wave is ten times too short.",
+            means="The slow waves are up to ten times too short.",
             next_step="Count the zeros.",
             versions=(lambda n, d: _waves(n, d, base=1000.0),),
         ),
         Mistake(
             name="base_100000",
             title="uses the base 100000",
-            means="The longest wave is ten times too long.",
+            means="The slow waves are up to ten times too long.",
             next_step="Count the zeros.",
             versions=(lambda n, d: _waves(n, d, base=100000.0),),
         ),
@@ -276,6 +290,7 @@ SCALED_EMBEDDING = Exercise(
     arguments=("ids", "table"),
     results=("x",),
     reference=scaled_embedding,
+    properties=(_saw_ratio,),
     probes=(
         Probe(
             name="two sentences of three tokens",
@@ -338,6 +353,21 @@ SCALED_EMBEDDING = Exercise(
             ),
         ),
         Mistake(
+            name="fixed_width",
+            title="multiplies by the root of 512, whatever the width",
+            saw=_saw_ratio,
+            means="512 is the width of the paper's base model. This table has another.",
+            next_step="Take the width from the table.",
+            versions=(lambda ids, table: table[ids] * math.sqrt(512),),
+        ),
+        Mistake(
+            name="ids_from_one",
+            title="takes row id - 1",
+            means="Ids count from 0: id 0 is row 0.",
+            next_step="Index with the ids as they are.",
+            versions=(lambda ids, table: table[ids - 1] * math.sqrt(table.size(-1)),),
+        ),
+        Mistake(
             name="table_scaled_in_place",
             title="scales the caller's table itself",
             means="Called twice it scales twice, and the model's weights have changed.",
@@ -348,7 +378,7 @@ SCALED_EMBEDDING = Exercise(
             name="gradient_cut",
             title="takes the rows without their gradient",
             means="The table would never learn.",
-            next_step="Leave out `detach`, `data` or `no_grad`.",
+            next_step="Leave out `detach`, `data`, `no_grad`, or `from_pretrained`, which freezes.",
             versions=(lambda ids, table: table.detach()[ids] * math.sqrt(table.size(-1)),),
         ),
         Mistake(

@@ -209,6 +209,9 @@ ROW_SOFTMAX = Exercise(
             versions=(
                 lambda s: torch.exp(s) / torch.exp(s).sum(-1, keepdim=True),
                 lambda s: _revived(torch.exp(s) / torch.exp(s).sum(-1, keepdim=True)),
+                lambda s: (torch.exp(s) / torch.exp(s).sum(-1, keepdim=True)).nan_to_num(0.0),
+                lambda s: torch.exp(s) / torch.exp(s).sum(-1, keepdim=True).clamp_min(1e-9),
+                lambda s: torch.exp(s) / (torch.exp(s).sum(-1, keepdim=True) + 1e-9),
             ),
         ),
         Mistake(
@@ -257,7 +260,8 @@ ROW_SOFTMAX = Exercise(
             name="detached",
             title="cuts the weights from the gradient",
             means="The values are right; nothing that made the scores could learn.",
-            next_step="Leave out `detach`, `data`, `no_grad` or `.item()`.",
+            next_step="Stay with torch from the scores to the weights: no `detach`, `data`, "
+            "`no_grad`, `.item()` or `.tolist()`, and no new `torch.tensor(...)`.",
             versions=(lambda s: row_softmax(s.detach()),),
         ),
     ),
