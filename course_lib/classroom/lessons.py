@@ -34,6 +34,14 @@ LESSONS = (
         ("causal_mask", "padding_mask", "scaled_dot_product_attention"),
     ),
     Lesson(
+        "03",
+        "03_multi_head_attention.ipynb",
+        "Multi-head attention",
+        "One attention brings back one average. How does a word ask several questions at once?",
+        60,
+        ("split_heads", "merge_heads", "MultiHeadAttention", "cross_attention"),
+    ),
+    Lesson(
         "04",
         "04_positional_encoding.ipynb",
         "Positional encoding",

@@ -1,12 +1,16 @@
-"""The explorers of lessons 04 and 05 say and draw what torch computes."""
+"""The explorers of lessons 03, 04 and 05 say and draw what torch computes."""
 
 import math
 
 import numpy as np
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
+from course_lib.transformer.heads import MultiHeadAttention
 from course_lib.transformer.positions import sinusoidal_positions
 from course_lib.visuals.flow_explorer import flow_explorer
+from course_lib.visuals.heads_explorer import costs, heads_explorer
 from course_lib.visuals.position_explorer import sinusoid_explorer
 
 TABLE = sinusoidal_positions(31, 14)
@@ -58,3 +62,29 @@ def test_the_flow_of_a_chosen_depth_is_measured_once_for_each_order():
     post, pre = explorer.figure.axes[0].lines
     np.testing.assert_allclose(post.get_ydata(), [3, 4, 5])
     np.testing.assert_allclose(pre.get_ydata(), [4, 5, 6])
+
+
+def test_the_costs_of_heads_are_those_of_the_module():
+    for n_heads in (1, 2, 7):
+        module = MultiHeadAttention(14, n_heads)
+        counted = costs(14, n_heads, 5)
+        assert counted["parameters"] == sum(p.numel() for p in module.parameters())
+        x = torch.ones(1, 5, 14)
+        assert counted["weights"] == module(x, x, x)[1].numel()
+        with FlopCounterMode(display=False) as counter:
+            module(x, x, x)
+        assert counted["products"] * 2 == counter.get_total_flops()
+
+
+def test_the_heads_fill_the_width_and_only_the_weights_grow():
+    explorer = heads_explorer(12, n_heads=2, n_tokens=5)
+    explorer.controls["n_heads"].value = 6
+    left, right = explorer.figure.axes
+    assert sum(block.get_width() for block in left.patches) == 12
+    assert [bar.get_height() for bar in right.patches] == [1, 1, 6]
+    assert "6 heads of 2 features" in explorer.sentence and "150 attention" in explorer.sentence
+
+
+def test_heads_that_do_not_divide_the_width_are_refused():
+    with pytest.raises(ValueError, match="d_model 12 is not divisible by n_heads 5"):
+        heads_explorer(12, n_heads=5)
