@@ -52,6 +52,14 @@ class _Worker(threading.Thread):
         except Stopped:
             pass
 
+    def runs(self) -> bool:
+        """Whether it has a frame still.
+
+        ``is_alive`` can be wrong: Thread.join, interrupted by Ctrl-C, takes a running thread for
+        an ended one (Python 3.10 and 3.11), and it would never be stopped.
+        """
+        return self.ident in sys._current_frames()
+
 
 def run_each(calls: Sequence[Callable], time_limit: float | None = None) -> Run:
     """Run the calls one after the other in one thread, each within a time limit.
@@ -78,9 +86,9 @@ def run_each(calls: Sequence[Callable], time_limit: float | None = None) -> Run:
             with limited_address_space(run.memory_limit):
                 run.stopped = _wait(worker, run.time_limit, watch)
         finally:
-            if worker.is_alive():
+            if worker.runs():
                 _stop(worker)
-            if worker.is_alive():
+            if worker.runs():
                 run.stopped = "stuck"  # its prints stay diverted
             elif capture.end():
                 run.notes.append("Your code replaced `sys.stdout` or `sys.stderr`; they are back.")
@@ -98,7 +106,7 @@ def _start(worker: _Worker) -> None:
 def _wait(worker: _Worker, time_limit: float, watch: MemoryWatch) -> str:
     while True:
         worker.join(0.02)
-        if not worker.is_alive():
+        if not worker.runs():
             return ""
         if watch.is_exceeded():
             return "memory"
@@ -113,10 +121,10 @@ def _stop(worker: _Worker) -> None:
     # It may strike inside a destructor, where Python can only print it.
     sys.unraisablehook = lambda lost: None if lost.exc_type is Stopped else report(lost)
     try:
-        while worker.is_alive() and time.monotonic() < end:
+        while worker.runs() and time.monotonic() < end:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(worker.ident), ctypes.py_object(Stopped)
             )
-            worker.join(0.01)
+            time.sleep(0.01)
     finally:
         sys.unraisablehook = report
