@@ -25,6 +25,14 @@ LESSONS = (
         ("row_softmax",),
     ),
     Lesson(
+        "01",
+        "01_why_attention.ipynb",
+        "Why attention?",
+        "Networks read sentences long before the Transformer. What was wrong with how they did it?",
+        60,
+        ("soft_lookup",),
+    ),
+    Lesson(
         "02",
         "02_scaled_dot_product_attention.ipynb",
         "Scaled dot-product attention",
@@ -48,6 +56,21 @@ LESSONS = (
         "Attention sees a bag of words. How does it learn which word comes first?",
         45,
         ("sinusoidal_positions", "scaled_embedding"),
+    ),
+    Lesson(
+        "05",
+        "05_feed_forward_residuals_layernorm.ipynb",
+        "Feed-forward, residuals and LayerNorm",
+        "Attention gathers. What works on what was gathered, and what keeps a deep stack "
+        "trainable?",
+        65,
+        (
+            "layer_norm",
+            "position_wise_ffn",
+            "post_norm_sublayer",
+            "pre_norm_sublayer",
+            "EncoderLayer",
+        ),
     ),
 )
 
