@@ -12,6 +12,10 @@ import pytest
 
 from suite_report import SuiteReport
 
+# Small products on several threads wait for each other, on a busy machine for very long. Kernels
+# that the tests start take it over.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 GET_CHROMIUM = (

@@ -49,7 +49,11 @@ def is_right(seen: Seen) -> bool:
     """Whether the learner's part did on this probe what it should."""
     if seen.probe.raises is not None:
         error = seen.outcome.error
-        return error is not None and seen.probe.raises.__name__ in error.kinds
+        return (
+            error is not None
+            and seen.probe.raises.__name__ in error.kinds
+            and all(name in error.message for name in seen.probe.names)
+        )
     return seen.outcome.error is None and same_outcome(seen.outcome, seen.expected)
 
 

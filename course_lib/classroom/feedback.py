@@ -84,7 +84,7 @@ def _describe_stopped(raised: list[Seen], seen: list[Seen]) -> list[str]:
         return []
     text = describe_raised(raised[0])
     if raised[0].probe.raises is not None:
-        text += f" A {raised[0].probe.raises.__name__} is expected here."
+        text += f" A {_expected_error(raised[0])} is expected here."
     if len(raised) == len(seen):
         return [text]
     return [f"{text} It ran on {len(seen) - len(raised)} of {len(seen)} inputs."]
@@ -126,7 +126,12 @@ def _missed_error(seen: Seen) -> str | None:
     """An error that should have been raised and was not."""
     if seen.probe.raises is None:
         return None
-    return f"{where(seen)}, expected a {seen.probe.raises.__name__}."
+    return f"{where(seen)}, expected a {_expected_error(seen)}."
+
+
+def _expected_error(seen: Seen) -> str:
+    named = f" that names {' and '.join(seen.probe.names)}" if seen.probe.names else ""
+    return f"{seen.probe.raises.__name__}{named}"
 
 
 def _describe_rest(exercise, seen: list[Seen], rest: list[Seen]) -> list[str]:

@@ -78,6 +78,11 @@ _MEANINGS = (
         "Compare the names in the `def` line with the call.",
     ),
     (
+        r"unsupported operand .*'tuple'|'tuple' object has no attribute|not tuple",
+        "A pair is used where a tensor is needed. Attention gives two results: take them apart, "
+        "`z, weights = ...`.",
+    ),
+    (
         r"before Module\.__init__\(\) call",
         "The first line of a module's `__init__` is `super().__init__()`.",
     ),
@@ -150,5 +155,6 @@ def _named(message: str) -> str:
 
 
 def _shorten(message: str) -> str:
-    line = message.strip().splitlines()[0] if message.strip() else ""
-    return (line if len(line) <= 200 else line[:200] + " ...").rstrip(".")
+    line = message.split("Hint:")[0].strip()
+    line = line.splitlines()[0] if line else ""
+    return (line if len(line) <= 200 else line[:200] + " ...").rstrip(". ")

@@ -51,7 +51,16 @@ def describe_parameters(module: nn.Module, right: dict[str, torch.Tensor]) -> st
     >>> describe_parameters(nn.Linear(2, 3), {"weight": torch.ones(3, 2), "bias": torch.ones(5)})
     'Its parameter `bias` has shape (3,), expected (5,).'
     """
-    own = dict(module.named_parameters())
+    own = dict(module.named_parameters(remove_duplicate=False))
+    places: dict[int, list[str]] = {}
+    for name, value in own.items():
+        places.setdefault(id(value), []).append(name)
+    shared = next((names for names in places.values() if len(names) > 1), None)
+    if shared:
+        return (
+            f"{_listed(shared)} are one and the same parameter: the same module stands under two "
+            "names. Make a new one for each."
+        )
     missing = [name for name in right if name not in own]
     extra = [name for name in own if name not in right]
     if missing and not own:
@@ -63,8 +72,8 @@ def describe_parameters(module: nn.Module, right: dict[str, torch.Tensor]) -> st
         return (
             f"Its parameters are named otherwise: {_listed(missing)} {_are(missing)} missing, and "
             f"{_listed(extra)} {_are(extra)} not expected. A parameter is named after the "
-            "attributes that hold it: `self.query = nn.Linear(...)` makes `query.weight` and "
-            "`query.bias`."
+            f"attributes that hold it: `{missing[0]}` comes of what `__init__` assigns to "
+            f"`self.{missing[0].split('.')[0]}`."
         )
     if missing and all(name.endswith("bias") for name in missing):
         return (

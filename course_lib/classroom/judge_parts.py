@@ -15,7 +15,8 @@ class Probe:
     arguments and leaves the global random state alone. ``core`` marks ordinary inputs: a mistake
     is still recognised where a learner's part equals it on all of these and differs at the edges.
     ``grads`` compares the gradients of the floating arguments, and of a module's parameters.
-    ``raises`` is the error that the part must raise here. ``build`` is what a module's
+    ``raises`` is the error that the part must raise here, ``names`` what its message must name.
+    ``build`` is what a module's
     constructor gets.
     """
 
@@ -24,6 +25,7 @@ class Probe:
     core: bool = True
     grads: bool = False
     raises: type[Exception] | None = None
+    names: tuple[str, ...] = ()
     build: tuple = ()
 
     @cached_property

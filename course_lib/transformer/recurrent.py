@@ -72,10 +72,13 @@ class RecurrentEncoderDecoder(nn.Module):
 
     Source: Sutskever, Vinyals and Le 2014; with ``attention=True`` in the spirit of Bahdanau et
     al. 2015, with the attention read after the decoder's step (Luong et al. 2015, section 3).
-    The encoder's last state is taken at each sentence's last real token.
+    The encoder's last state is taken at each sentence's last real token (that of its backward
+    direction, where it has one, at the first).
 
     Shapes: ``source`` (B, S), ``target`` (B, T) integers, ``source_mask`` (B, S), True at real
     tokens, which come first -> logits (B, T, V).
+
+    Errors: ValueError for a source without tokens, or with padding before a real one.
 
     >>> model = RecurrentEncoderDecoder(RecurrentConfig(n_vocab=11, d_model=6, attention=True))
     >>> model(torch.ones(2, 5, dtype=torch.long), torch.ones(2, 3, dtype=torch.long)).shape
@@ -105,8 +108,14 @@ class RecurrentEncoderDecoder(nn.Module):
 
     def encode(self, source, source_mask=None):
         """Return all encoder states (B, S, D) and the last one as the decoder's first."""
+        if not source.size(1):
+            raise ValueError(f"source {tuple(source.shape)} has no token to read")
         lengths = torch.full(source.shape[:1], source.size(1))
         if source_mask is not None:
+            if (source_mask[:, 1:] & ~source_mask[:, :-1]).any():
+                raise ValueError(
+                    "source_mask has padding before a real token: real ones come first"
+                )
             lengths = source_mask.sum(-1).clamp_min(1).cpu()
         packed = nn.utils.rnn.pack_padded_sequence(
             self.embedding(source), lengths, batch_first=True, enforce_sorted=False

@@ -90,6 +90,7 @@ SPLIT_HEADS = Exercise(
             make=lambda: (_counted(2, 3, 7), 3),
             core=False,
             raises=ValueError,
+            names=("7", "3"),
         ),
     ),
     mistakes=(
@@ -106,8 +107,8 @@ SPLIT_HEADS = Exercise(
             name="view_without_transpose",
             title="reshapes straight to (B, H, T, K)",
             saw=_saw_head,
-            means="The shape is right and the numbers are not: a reshape fills the new axes in "
-            "the order of memory, so a head gets whole tokens, not a block of each.",
+            means="The shape is right and the numbers are not: a reshape reads the numbers on, "
+            "last axis fastest, so a head gets whole tokens, not a block of each.",
             next_step="First cut the last axis in two, then move an axis.",
             versions=(lambda x, n: x.reshape(x.size(0), n, x.size(1), x.size(2) // n),),
         ),

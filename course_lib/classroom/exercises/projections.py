@@ -59,6 +59,19 @@ def _nan_rows(dec, mem, wq, wk, wv, mask=None):
     return scores.softmax(-1) @ (mem @ wv)
 
 
+def _filled(value):
+    def version(dec, mem, wq, wk, wv, mask=None):
+        scores = dec @ wq @ (mem @ wk).mT / math.sqrt(wq.size(-1))
+        if mask is not None:
+            scores = scores.masked_fill(~_keys(mask), value)
+        return scores.softmax(-1) @ (mem @ wv)
+
+    return version
+
+
+_uniform_rows, _zero_fill = _filled(-1e9), _filled(0.0)
+
+
 def _zeroed_memory(dec, mem, wq, wk, wv, mask=None):
     if mask is not None:
         mem = mem * mask[..., None]
@@ -226,6 +239,39 @@ CROSS_ATTENTION = Exercise(
             versions=(_nan_rows,),
         ),
         Mistake(
+            name="uniform_on_dead_row",
+            title="averages all of a memory that is padding throughout",
+            means="All scores of such a row are equal, so what it may not see gets equal shares.",
+            next_step="Lesson 02's attention gives zeros there.",
+            versions=(_uniform_rows,),
+        ),
+        Mistake(
+            name="queries_and_keys_exchanged",
+            title="projects the queries with `wk` and the keys with `wq`",
+            means="The two matrices have changed roles.",
+            next_step="Each letter belongs to its own matrix.",
+            versions=(
+                lambda dec, mem, wq, wk, wv, m=None: _cross(dec, mem, mem, wk, wq, wv, _keys(m)),
+            ),
+        ),
+        Mistake(
+            name="all_from_the_memory",
+            title="takes the queries from the memory too",
+            saw=_saw_rows,
+            means="The decoder never asks: that is the memory's self-attention.",
+            next_step="There is one result for each decoder token.",
+            versions=(
+                lambda dec, mem, wq, wk, wv, m=None: _cross(mem, mem, mem, wq, wk, wv, _keys(m)),
+            ),
+        ),
+        Mistake(
+            name="hidden_scores_zero",
+            title="sets the scores of padding to 0",
+            means="A score of 0 is an ordinary score: e to the power of 0 is 1.",
+            next_step="Which score does the softmax turn into a weight of exactly 0?",
+            versions=(_zero_fill,),
+        ),
+        Mistake(
             name="returns_the_pair",
             title="returns z and the weights",
             means="This part gives z alone.",
@@ -280,6 +326,28 @@ def _from(pick):
         return _Wrong.forward(self, *pick(query, key, value), mask)
 
     return forward
+
+
+def _through(*maps):
+    """Queries, keys and values through these maps, in this order."""
+
+    def forward(self, query, key, value, mask=None):
+        linears = (getattr(self, name) for name in maps)
+        q, k, v = (
+            self.split(linear(x)) for linear, x in zip(linears, (query, key, value), strict=True)
+        )
+        z, weights = self.attend(q, k, v, mask)
+        return self.finish(self.merge(z), weights)
+
+    return forward
+
+
+def _large_fill(self, q, k, v, mask):
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    weights = scores.softmax(-1)
+    return weights @ v, weights
 
 
 def _one_linear_for_all(self, query, key, value, mask=None):
@@ -548,10 +616,31 @@ MULTI_HEAD_ATTENTION = Exercise(
         ),
         Mistake(
             name="keys_and_values_exchanged",
-            title="sends `key` through the map of the values and `value` through that of the keys",
+            title="makes the keys from `value` and the values from `key`",
             means="The two have changed roles.",
             next_step="Follow one argument from its name to the attention.",
             versions=(_wrong(forward=_from(lambda q, k, v: (q, v, k))),),
+        ),
+        Mistake(
+            name="maps_of_keys_and_values_exchanged",
+            title="sends `key` through the map `value` and `value` through the map `key`",
+            means="The arguments are right, and the maps have changed roles.",
+            next_step="Each argument has a map of its own name.",
+            versions=(_wrong(forward=_through("query", "value", "key")),),
+        ),
+        Mistake(
+            name="maps_of_queries_and_keys_exchanged",
+            title="sends `query` through the map `key` and `key` through the map `query`",
+            means="The arguments are right, and the maps have changed roles.",
+            next_step="Each argument has a map of its own name.",
+            versions=(_wrong(forward=_through("key", "query", "value")),),
+        ),
+        Mistake(
+            name="uniform_on_dead_row",
+            title="gives a query that may look nowhere equal weights",
+            means="All of its scores are equal, so all it may not see gets the same share.",
+            next_step="Set the weights of such a row to zero, after the softmax.",
+            versions=(_wrong(attend=_large_fill),),
         ),
         Mistake(
             name="adds_the_residual",

@@ -70,6 +70,7 @@ _PROBES = (
     _sub_probe("the first two, with a drop that halves", _square, _shift, _halve, grads=True),
     _sub_probe("a fn that moves features about", _mix, _norm, _halve, shape=(3, 7)),
     _sub_probe("one token", _square, _norm, shape=(5,), core=False),
+    _sub_probe("a fn that gives x itself", _identity, _shift, core=False),
 )
 
 
@@ -311,7 +312,10 @@ PRE_NORM_SUBLAYER = _sublayer(
             means="The residual is taken after the norm: the stream is normalised in every layer "
             "after all.",
             next_step="Which x is added: the one before the norm or the one after?",
-            versions=(lambda x, fn, norm, drop=_identity: (lambda n: n + drop(fn(n)))(norm(x)),),
+            versions=(
+                lambda x, fn, norm, drop=_identity: (lambda n: n + drop(fn(n)))(norm(x)),
+                lambda x, fn, norm, drop=_identity: norm(x) + drop(fn(x)),
+            ),
         ),
         Mistake(
             name="norm_missing",
