@@ -49,7 +49,11 @@ def main() -> int:
 
     if not any(map(shutil.which, CHROMIUM)):
         print(GET_CHROMIUM, flush=True)
-    tests = pytest.main(request.arguments, plugins=[SuiteReport({"lint": seconds})])
+    arguments = request.arguments
+    if (os.cpu_count() or 1) > 1 and not any(part.startswith("-n") for part in arguments):
+        # Whole files: the tests of a file share what is dear to make.
+        arguments = ["-n", "2", "--dist", "loadfile", *arguments]
+    tests = pytest.main(arguments, plugins=[SuiteReport({"lint": seconds})])
     if not tidy:
         print("The style is NOT right: make lint says where.")
     return int(tests) or (0 if tidy else 1)
