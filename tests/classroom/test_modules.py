@@ -160,7 +160,7 @@ class MultiHeadAttention(nn.Module):
 @pytest.fixture
 def cell(monkeypatch):
     """A class as a notebook's kernel makes it: in no file, with its lines in linecache."""
-    name = "/tmp/ipykernel_1/cell.py"
+    name = "a cell of a notebook"
     monkeypatch.setitem(
         linecache.cache, name, (len(CELL), None, CELL.splitlines(keepends=True), name)
     )

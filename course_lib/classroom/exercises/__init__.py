@@ -54,12 +54,13 @@ rejected and named, right versions written another way pass.
 from course_lib.classroom.exercise import Exercise
 from course_lib.classroom.exercises import (
     attention,
+    cross_attention,
     encoder_layer,
     heads,
     masks,
+    multi_head_attention,
     norms,
     positions,
-    projections,
     softmax,
     sublayers,
 )
@@ -76,8 +77,8 @@ EXERCISES: dict[str, Exercise] = {
         attention.EXERCISE,
         heads.SPLIT_HEADS,
         heads.MERGE_HEADS,
-        projections.MULTI_HEAD_ATTENTION,
-        projections.CROSS_ATTENTION,
+        multi_head_attention.EXERCISE,
+        cross_attention.EXERCISE,
         positions.SINUSOIDAL_POSITIONS,
         positions.SCALED_EMBEDDING,
         norms.LAYER_NORM,
