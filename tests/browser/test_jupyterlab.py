@@ -248,3 +248,30 @@ def test_lesson_00_shows_the_map_and_the_health_of_the_machine(lesson_00):
     assert "Scaled dot-product attention" in cell(page, "lesson_map()").inner_text()
     assert "torch" in cell(page, "course_lib.doctor()").inner_text()
     shoot(page, "00_map")
+
+
+@pytest.mark.parametrize(
+    ("name", "explorer", "scheme"),
+    [
+        ("03_multi_head_attention.ipynb", "heads_explorer(512", "dark"),
+        ("04_positional_encoding.ipynb", "sinusoid_explorer(", "light"),
+        ("05_feed_forward_residuals_layernorm.ipynb", "flow_explorer(gradient_sizes", "dark"),
+    ],
+    ids=["03", "04", "05"],
+)
+def test_a_lesson_runs_and_its_explorer_moves_by_keys(browser, lab, name, explorer, scheme):
+    page = open_lesson(browser, lab, name, scheme)
+    try:
+        assert errors(page) == []
+        code = cell(page, explorer)
+        sentence = code.locator("[role=status]")
+        sentence.wait_for()
+        before = sentence.inner_text()
+        source = code.locator(".widget-image").get_attribute("src")
+        shoot(page, f"{name[:2]}_explorer_{scheme}")
+        code.locator(".noUi-handle").first.focus()
+        page.keyboard.press("ArrowRight")
+        expect(sentence).not_to_have_text(before)
+        expect(code.locator(".widget-image")).not_to_have_attribute("src", source)
+    finally:
+        page.context.close()
