@@ -1,6 +1,5 @@
 """Ways in which a check was once deceived, or a file lost something: none of them works now."""
 
-import builtins
 import io
 import os
 import sys
@@ -311,7 +310,3 @@ def test_answers_that_no_page_of_ours_sends_are_left_alone():
     widget.answers = {first: 99}
     widget.answers = {first: "a", "no such question": 0}
     assert widget.note == ""
-
-
-def test_nothing_here_changed_the_builtins():
-    assert builtins.exit is not None and torch.get_default_dtype() == torch.float32

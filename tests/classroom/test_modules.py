@@ -125,12 +125,6 @@ def test_a_built_module_is_asked_for_its_class(capsys):
     assert "write `check(MultiHeadAttention)`" in capsys.readouterr().out
 
 
-def test_the_weights_leave_no_gain_at_one():
-    """Gains of one and biases of zero would hide norms that were mixed up."""
-    names = {m.name for m in EXERCISES["EncoderLayer"].mistakes}
-    assert {"norms_swapped", "one_norm_for_both"} <= names
-
-
 CELL = """import torch
 from torch import nn
 from course_lib.transformer.attention import scaled_dot_product_attention as attend
