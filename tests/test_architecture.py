@@ -19,10 +19,11 @@ NAMES = [m.name for m in pkgutil.walk_packages(course_lib.__path__, "course_lib.
 # What each room may import of the others.
 MAY = {
     "transformer": set(),
-    "training": {"transformer"},
+    "files": set(),
+    "training": {"transformer", "files"},
     "pretrained": {"transformer"},
     "visuals": set(),
-    "classroom": {"transformer", "training", "visuals"},
+    "classroom": {"transformer", "training", "visuals", "files"},
     "health": {"pretrained", "classroom"},
 }
 MOST_LINES = 300

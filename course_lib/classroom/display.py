@@ -13,7 +13,7 @@ from torch import nn
 
 from course_lib.classroom.borrowed import global_names, import_line
 from course_lib.classroom.exercises import EXERCISES
-from course_lib.classroom.learner_file import save_part
+from course_lib.classroom.learner_file import FILE, SAVED, passed_parts, run_file, save_part
 from course_lib.classroom.lessons import PART_ORDER
 from course_lib.classroom.markup import paragraphs
 from course_lib.classroom.source import source_of
@@ -110,7 +110,29 @@ def _saved(fn: Callable, name: str) -> str:
     except (OSError, SyntaxError):
         return "Its source can't be read here, so it was not saved in my_transformer.py."
     around = getattr(fn, "__globals__", None) or vars(sys.modules[fn.__module__])
-    return save_part(name, source, around)
+    said = save_part(name, source, around)
+    return " ".join([said, *_misfits(name)]) if said == SAVED else said
+
+
+def _misfits(name: str) -> list[str]:
+    """Judge the part where it stands now, in the learner's file, and those that call it.
+
+    There it meets the learner's other parts, and not those that it met in the notebook.
+    """
+    parts = passed_parts()
+    space = run_file()
+    concerned = [p for p, source in parts.items() if p == name or name in global_names(source)]
+    for part in concerned:
+        if part in EXERCISES and part in space:
+            verdict = EXERCISES[part].judge(space[part])
+            if not verdict.passed:
+                reason = verdict.feedback.splitlines()[0]
+                return [
+                    f"But in {FILE} `{part}` calls your other parts, and there it does not pass: "
+                    f"{reason} Write `{part}` so that it calls them as the exercises have it, and "
+                    "check it again."
+                ]
+    return []
 
 
 def _going_on(name: str, verdict: Verdict) -> str:

@@ -14,12 +14,14 @@ from traceback import extract_tb
 
 from course_lib.classroom.borrowed import Needs, needs_of
 from course_lib.classroom.lessons import PART_ORDER
-from course_lib.classroom.storage import course_folder, explain_failure, locked, write_whole
+from course_lib.classroom.storage import course_folder, explain_failure, locked
+from course_lib.files import write_whole
 
 FILE = "my_transformer.py"
 HISTORY = ".my_transformer_history"
 HEADER = '"""My Transformer: the parts that I built by hand, each one checked."""'
 OWN = "# ==== my own lines ===="
+SAVED = f"Saved in {FILE}."
 _PART = re.compile(r"^# ==== part: (\w+) ====\n(.*?)^# ==== end of \1 ====\n?", re.M | re.S)
 _MARKER = re.compile(r"^# ==== (?:part: |end of |imports)", re.M)
 _IMPORTS = re.compile(r"^# ==== imports ====\n(.*?)^# ==== end of imports ====\n?", re.M | re.S)
@@ -53,6 +55,13 @@ def save_part(name: str, source: str, namespace: Mapping | None = None) -> str:
         return f"Your part counts, but {explain_failure(error, path)}"
 
 
+def run_file() -> dict:
+    """Run the learner's file in a namespace of its own, and return it."""
+    space = {"__name__": Path(FILE).stem}
+    exec(compile(learner_file().read_text("utf-8-sig"), FILE, "exec"), space)
+    return space
+
+
 def _save(path: Path, name: str, source: str, namespace: Mapping) -> str:
     notes = []
     text = _text_of(path)
@@ -74,17 +83,18 @@ def _save(path: Path, name: str, source: str, namespace: Mapping) -> str:
     part = "\n\n\n".join([*needs.helpers, source])
     if name in parts and parts[name].strip() != part:
         _keep_version(path, name, parts[name])
+    parts = {other: _without(text, name) for other, text in parts.items() if other != name}
     parts[name] = part
     imports = _sorted_imports([*_import_lines(text), *needs.imports])
     text = _compose(imports, parts, above, below)
     write_whole(path, text)
-    return " ".join([*notes, _say_saved(name, path, needs), *_does_not_run(text)])
+    return " ".join([*notes, _say_saved(name, path, needs), *_does_not_run()])
 
 
-def _does_not_run(text: str) -> list[str]:
+def _does_not_run() -> list[str]:
     """Try the file as an import would, and say where it stops."""
     try:
-        exec(compile(text, FILE, "exec"), {"__name__": Path(FILE).stem})
+        run_file()
     except Exception as error:
         line = next(
             (f.lineno for f in reversed(extract_tb(error.__traceback__)) if f.filename == FILE), 0
@@ -98,7 +108,7 @@ def _does_not_run(text: str) -> list[str]:
 
 def _say_saved(name: str, path: Path, needs: Needs) -> str:
     if not needs.missing:
-        return f"Saved in {path.name}."
+        return SAVED
     names = ", ".join(f"`{missing}`" for missing in needs.missing)
     return (
         f"Saved in {path.name}, but the part uses {names} from outside of itself, which could not "
@@ -135,6 +145,16 @@ def _readable(parts: dict[str, str]) -> dict[str, str]:
 def _outside(text: str) -> str:
     """The text without what stands between markers."""
     return _IMPORTS.sub("", _PART.sub("", text))
+
+
+def _without(text: str, name: str) -> str:
+    """A part without a helper of that name: the name now is a part of its own."""
+    lines = text.splitlines()
+    for node in reversed(ast.parse(text).body):
+        if getattr(node, "name", None) == name:
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            del lines[first - 1 : node.end_lineno]
+    return "\n".join(lines).strip()
 
 
 def _own_lines(text: str) -> tuple[str, str]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from course_lib.classroom.storage import course_folder, explain_failure, locked, write_whole
+from course_lib.classroom.storage import course_folder, explain_failure, locked
+from course_lib.files import write_whole
 
 BANKS = Path(__file__).parent / "quizzes"
 HISTORY = "quiz_history.json"

@@ -1,8 +1,6 @@
 """Keep what a learner wrote: in one folder, whole or not at all, one writer at a time."""
 
 import os
-import shutil
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,31 +28,6 @@ def locked(path: Path):
         yield
     finally:
         lock.release()
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file's text in one step: a crash leaves the old text or the new, never a part."""
-    path = path.resolve()  # a link stays a link
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            shutil.copymode(path, name)
-        elif os.name == "posix":
-            os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def explain_failure(error: OSError, path: Path) -> str:

@@ -1,33 +1,18 @@
 """One training loop for the whole course: steps or seconds, a history, and a clean stop."""
 
 import copy
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-
-@dataclass
-class History:
-    """What a run saw: the loss at every step, the evaluations, and why it ended.
-
-    >>> History(losses=[3.0, 1.0, 2.0]).recent(2)
-    1.5
-    """
-
-    losses: list[float] = field(default_factory=list)
-    evaluations: list[tuple[int, float]] = field(default_factory=list)
-    seconds: float = 0.0
-    ended: str = ""
-
-    def recent(self, n: int = 20) -> float:
-        """Return the mean of the last ``n`` losses: one batch alone is too noisy to quote."""
-        last = self.losses[-n:]
-        return sum(last) / len(last) if last else math.nan
+from course_lib.training.checkpoint import CheckpointError, History, Run
 
 
 class NonFiniteLoss(RuntimeError):
@@ -48,24 +33,31 @@ def fit(
     evaluate: Callable[[nn.Module], float] | None = None,
     every: int = 50,
     watch: Callable[[History, int | None], None] | None = None,
+    checkpoint: str | Path | None = None,
 ) -> History:
     """Train ``model`` until the steps, the seconds or the batches run out.
 
     Each step: ``loss_fn(model, batch)``, backward, gradients clipped to the norm ``max_norm``,
     one step of Adam (or of the optimizer given). ``schedule(step)``, counted from 1, is the
-    learning rate of a step. Seconds are seconds of processor time of this process, so that two
-    models given the same budget get the same work from a busy machine.
+    learning rate of a step. Seconds are seconds of processor time of this process, without those
+    of ``watch``, so that two models given the same budget get the same work from a busy machine.
 
     Every ``every`` steps, and at the end, ``evaluate(model)`` measures the model in eval mode
     without gradients: higher is better, and the model ends with the weights of its best
     measurement. ``watch(history, steps)`` is called after each step: to draw, to print.
 
+    ``checkpoint`` names a safetensors file. It is written whenever the model is measured, and at
+    the end. Where it is there already the run is taken up from it: as many batches are skipped
+    as it has seen, and it goes on as if it had never stopped. ``steps`` and ``seconds`` count the
+    whole run.
+
     An interrupt (Ctrl-C, or the stop button of a notebook) ends the run as if it were done.
 
     Errors: ValueError where neither steps nor seconds bound the run, or a bound is no positive
     number; TypeError where ``loss_fn`` does not give one number with a gradient; NonFiniteLoss
-    where the loss or its gradient is NaN or infinite. The model then ends as after an interrupt:
-    in eval mode, with its best weights.
+    where the loss or its gradient is NaN or infinite; CheckpointError where the checkpoint is of
+    another model. After a NonFiniteLoss the model ends as after an interrupt: in eval mode, with
+    its best weights.
 
     >>> model = nn.Linear(1, 1)
     >>> data = [(torch.ones(2, 1), torch.ones(2, 1))] * 5
@@ -75,38 +67,78 @@ def fit(
     """
     _check_bounds(steps, seconds, every)
     optimizer = optimizer or torch.optim.Adam(model.parameters(), lr, betas=(0.9, 0.98))
-    history, best = History(), _Best(evaluate)
-    start = time.process_time()
+    run = Run(model, optimizer, History())
+    history = run.history
+    path = _opened(run, checkpoint)
     model.train()
     try:
-        for step, batch in enumerate(batches, start=1):
+        clock = _Clock(history.seconds)
+        history.ended = _bound_reached(history, steps, seconds)
+        for batch in itertools.islice(batches, len(history.losses), None):
+            if history.ended:
+                break
+            step = len(history.losses) + 1
             if schedule is not None:
                 for group in optimizer.param_groups:
                     group["lr"] = schedule(step)
             history.losses.append(_step(model, batch, loss_fn, optimizer, max_norm, step))
-            history.seconds = time.process_time() - start
             if step % every == 0:
-                best.measure(model, history)
+                _measure(run, evaluate)
+            history.seconds = clock.read()
+            history.ended = _bound_reached(history, steps, seconds)
+            if step % every == 0 and path is not None:
+                run.save(path)
             if watch is not None:
-                watch(history, steps)
-            if step == steps:
-                history.ended = f"all {steps} steps done"
-                break
-            if seconds is not None and history.seconds >= seconds:
-                history.ended = f"the {seconds:g} seconds ran out after {step} steps"
-                break
-        else:
-            history.ended = f"the batches ran out after {len(history.losses)} steps"
+                with clock.stopped():
+                    watch(history, steps)
+        history.ended = history.ended or f"the batches ran out after {len(history.losses)} steps"
     except KeyboardInterrupt:
         history.ended = f"interrupted after {len(history.losses)} steps"
     except NonFiniteLoss:
-        best.restore(model)
-        model.eval()
+        _end(run)
         raise
-    best.measure(model, history)
-    best.restore(model)
-    model.eval()
+    _measure(run, evaluate)
+    if path is not None:
+        run.save(path)
+    _end(run)
     return history
+
+
+def _opened(run: Run, checkpoint: str | Path | None) -> Path | None:
+    """Take up the run of a checkpoint where there is one; say early where none can be written."""
+    if checkpoint is None:
+        return None
+    path = Path(checkpoint)
+    if path.exists():
+        run.load(path)
+    elif not path.parent.is_dir():
+        raise CheckpointError(f"{path} can't be written: make the folder {path.parent} first")
+    return path
+
+
+def _bound_reached(history: History, steps: int | None, seconds: float | None) -> str:
+    done = len(history.losses)
+    if steps is not None and done >= steps:
+        return f"all {steps} steps done"
+    if seconds is not None and history.seconds >= seconds:
+        return f"the {seconds:g} seconds ran out after {done} steps"
+    return ""
+
+
+class _Clock:
+    """Seconds of processor time of this process, without those while it is stopped."""
+
+    def __init__(self, already: float):
+        self.start = time.process_time() - already
+
+    def read(self) -> float:
+        return time.process_time() - self.start
+
+    @contextmanager
+    def stopped(self):
+        before = time.process_time()
+        yield
+        self.start += time.process_time() - before
 
 
 def _check_bounds(steps, seconds, every) -> None:
@@ -145,24 +177,22 @@ def _not_finite(what: str, value: float, step: int, optimizer) -> NonFiniteLoss:
     )
 
 
-class _Best:
-    """The best measurement so far and the weights that gave it."""
+def _measure(run: Run, evaluate) -> None:
+    """Measure the model, and keep its weights where it is the best so far."""
+    history, step = run.history, len(run.history.losses)
+    if evaluate is None or (history.evaluations and history.evaluations[-1][0] == step):
+        return
+    run.model.eval()
+    with torch.no_grad():
+        value = float(evaluate(run.model))
+    run.model.train()
+    if value > max((value for _, value in history.evaluations), default=-math.inf):
+        run.best = copy.deepcopy(run.model.state_dict())
+    history.evaluations.append((step, value))
 
-    def __init__(self, evaluate):
-        self.evaluate, self.value, self.weights = evaluate, -math.inf, None
 
-    def measure(self, model, history):
-        step = len(history.losses)
-        if self.evaluate is None or (history.evaluations and history.evaluations[-1][0] == step):
-            return
-        model.eval()
-        with torch.no_grad():
-            value = float(self.evaluate(model))
-        model.train()
-        history.evaluations.append((step, value))
-        if value > self.value:
-            self.value, self.weights = value, copy.deepcopy(model.state_dict())
-
-    def restore(self, model):
-        if self.weights is not None:
-            model.load_state_dict(self.weights)
+def _end(run: Run) -> None:
+    """Leave the model with its best weights, ready for use."""
+    if run.best is not None:
+        run.model.load_state_dict(run.best)
+    run.model.eval()

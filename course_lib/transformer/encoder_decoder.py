@@ -202,6 +202,11 @@ class Transformer(nn.Module):
             seen.append(weights)
         return F.linear(self.decoder_norm(x), self.table), seen
 
+    def reader(self, source, source_mask=None):
+        """Read the source once, and return the function from targets (B, T) to logits."""
+        memory, _ = self.encode(source, source_mask, need_weights=False)
+        return lambda target: self.decode(target, memory, source_mask, need_weights=False)[0]
+
 
 def shift_right(target: torch.Tensor, bos: int) -> torch.Tensor:
     """Make the decoder's input from the sentence it is to write: one step later, bos first.

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from course_lib.transformer.attention import scaled_dot_product_attention
+from course_lib.transformer.attention import fused_attention, scaled_dot_product_attention
 
 
 def split_heads(x: torch.Tensor, n_heads: int) -> torch.Tensor:
@@ -105,5 +105,6 @@ class MultiHeadAttention(nn.Module):
         q = split_heads(self.query(query), self.n_heads)  # (B, H, T, K)
         k = split_heads(self.key(key), self.n_heads)  # (B, H, S, K)
         v = split_heads(self.value(value), self.n_heads)
-        z, weights = scaled_dot_product_attention(q, k, v, mask, need_weights=need_weights)
+        attend = scaled_dot_product_attention if need_weights else fused_attention
+        z, weights = attend(q, k, v, mask)
         return self.output(merge_heads(z)), weights  # (B, T, D), (B, H, T, S)

@@ -134,6 +134,11 @@ class RecurrentEncoderDecoder(nn.Module):
         z, weights = self.attention(hidden, memory, source_mask)
         return self.output(torch.cat([hidden, z], dim=-1)), weights
 
+    def reader(self, source, source_mask=None):
+        """Read the source once, and return the function from targets (B, T) to logits."""
+        memory, state = self.encode(source, source_mask)
+        return lambda target: self.decode(target, memory, state, source_mask)[0]
+
 
 def join_directions(state: torch.Tensor) -> torch.Tensor:
     """Put the last states of an LSTM's directions side by side, as one layer's first state.
