@@ -5,7 +5,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,8 @@ def fit(
 
     Every ``every`` steps, and at the end, ``evaluate(model)`` measures the model in eval mode
     without gradients: higher is better, and the model ends with the weights of its best
-    measurement. ``watch(history, steps)`` is called after each step: to draw, to print.
+    measurement. ``watch(history, steps)`` is called after each step and, with ``history.ended``
+    set, once at the end: to draw, to print.
 
     ``checkpoint`` names a safetensors file. It is written whenever the model is measured, and at
     the end. Where it is there already the run is taken up from it: as many batches are skipped
@@ -88,7 +89,7 @@ def fit(
             history.ended = _bound_reached(history, steps, seconds)
             if step % every == 0 and path is not None:
                 run.save(path)
-            if watch is not None:
+            if watch is not None and not history.ended:
                 with clock.stopped():
                     watch(history, steps)
         history.ended = history.ended or f"the batches ran out after {len(history.losses)} steps"
@@ -101,6 +102,9 @@ def fit(
     if path is not None:
         run.save(path)
     _end(run)
+    if watch is not None:
+        with suppress(KeyboardInterrupt):  # the run is over: its history is not to be lost
+            watch(history, steps)
     return history
 
 

@@ -1,9 +1,13 @@
 """A small language pair that nobody has to download: numbers in words."""
 
 import random
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from num2words import num2words
+
+from course_lib.training.data import Pair, Vocabulary
 
 LARGEST = 999_999
 LANGUAGES = {"en": "English", "de": "German", "fr": "French"}
@@ -76,16 +80,56 @@ def draw_numbers(count: int, seed: int) -> list[int]:
     return list(seen)
 
 
-def split_numbers(
-    n_train: int = 2000, n_test: int = 2000, seed: int = 0
-) -> tuple[list[int], list[int]]:
-    """Return the numbers to train on and the numbers to test on; none is in both.
+@dataclass(frozen=True)
+class NumberTask:
+    """English numbers and the same in another language: three parts, no number in two of them."""
 
-    Those to train on are drawn first: most numbers below 100 are among them, there are so few.
+    language: str
+    train: tuple[Pair, ...]
+    validation: tuple[Pair, ...]
+    test: tuple[Pair, ...]
+    vocabulary: Vocabulary
 
-    >>> train, test = split_numbers()
-    >>> len(train), len(test), set(train) & set(test)
-    (2000, 2000, set())
+
+def number_task(
+    language: str = "de",
+    *,
+    n_train: int = 8000,
+    n_validation: int = 500,
+    n_test: int = 2000,
+    seed: int = 0,
+) -> NumberTask:
+    """Make the task of translating numbers from English.
+
+    The numbers to train on are drawn first: all below 100 are among them, there are so few. The
+    vocabulary holds what occurs in training, of both languages.
+
+    >>> task = number_task("de", n_train=500)
+    >>> len(task.train), len(task.test), set(task.train) & set(task.test)
+    (500, 2000, set())
     """
-    drawn = draw_numbers(n_train + n_test, seed)
-    return drawn[:n_train], drawn[n_train:]
+    return split_task(
+        draw_numbers(n_train + n_validation + n_test, seed), n_train, n_test, language
+    )
+
+
+def split_task(
+    numbers: Sequence[int], n_train: int, n_test: int, language: str = "de"
+) -> NumberTask:
+    """Make a task of different numbers: the first to train on, the last to test on.
+
+    >>> split_task(range(10), n_train=6, n_test=3).validation
+    ((('six',), ('sechs',)),)
+    """
+    pairs = tuple(
+        (tuple(number_pieces(number, "en")), tuple(number_pieces(number, language)))
+        for number in numbers
+    )
+    train, rest = pairs[:n_train], len(pairs) - n_test
+    return NumberTask(
+        language=language,
+        train=train,
+        validation=pairs[n_train:rest],
+        test=pairs[rest:],
+        vocabulary=Vocabulary.of(sentence for pair in train for sentence in pair),
+    )

@@ -23,7 +23,7 @@ def show_figure(figure: Figure, alt: str, summary: str = "") -> None:
         sys.modules["matplotlib.pyplot"].close(figure)
 
 
-def figure_bundle(figure: Figure, alt: str, summary: str = "") -> dict[str, str]:
+def figure_bundle(figure: Figure, alt: str, summary: str = "", dpi: int = 160) -> dict[str, str]:
     """Give what a notebook stores of a figure: HTML with the picture, and plain text.
 
     The picture stands on a white card of its own, so that it reads in dark mode too.
@@ -35,8 +35,8 @@ def figure_bundle(figure: Figure, alt: str, summary: str = "") -> dict[str, str]
         )
     if not alt.strip():
         raise ValueError("alt is empty: say in a sentence what the figure shows")
-    picture = png(figure, dpi=160)
-    inches = int.from_bytes(picture[16:20], "big") / 160  # the width in the PNG's own header
+    picture = png(figure, dpi=dpi)
+    inches = int.from_bytes(picture[16:20], "big") / dpi  # the width in the PNG's own header
     card = "max-width:100%;height:auto;box-sizing:border-box;background:#fff;padding:10px;"
     card += "border:1px solid rgba(128,128,128,.35);border-radius:8px"
     caption = f'<figcaption style="margin-top:6px">{html.escape(summary)}</figcaption>'

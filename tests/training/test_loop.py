@@ -53,6 +53,16 @@ def test_the_schedule_sets_the_rate_of_each_step_from_one():
     assert seen == [(0.01, 1, 3), (0.02, 2, 3), (0.03, 3, 3)]
 
 
+def test_watch_is_told_the_end_once_when_all_is_measured_and_the_best_is_back():
+    model, told = one(), []
+
+    def watch(history, steps):
+        told.append((history.ended, len(history.evaluations), model.training))
+
+    fit(model, ones(), square_error, steps=3, every=2, evaluate=lambda m: 0.0, watch=watch)
+    assert told == [("", 0, True), ("", 1, True), ("all 3 steps done", 2, False)]
+
+
 def test_the_model_ends_with_the_weights_of_its_best_measurement():
     model, values = one(), iter([0.2, 0.9, 0.1])
     kept = []
