@@ -44,8 +44,8 @@ def fit(
 
     Every ``every`` steps, and at the end, ``evaluate(model)`` measures the model in eval mode
     without gradients: higher is better, and the model ends with the weights of its best
-    measurement. ``watch(history, steps)`` is called after each step and, with ``history.ended``
-    set, once at the end: to draw, to print.
+    measurement, the last of equals. ``watch(history, steps)`` is called after each step, and once
+    at the end with ``history.ended`` set: to draw, to print.
 
     ``checkpoint`` names a safetensors file. It is written whenever the model is measured, and at
     the end. Where it is there already the run is taken up from it: as many batches are skipped
@@ -190,7 +190,8 @@ def _measure(run: Run, evaluate) -> None:
     with torch.no_grad():
         value = float(evaluate(run.model))
     run.model.train()
-    if value > max((value for _, value in history.evaluations), default=-math.inf):
+    # Of equals the last: it has trained for longer.
+    if value >= max((value for _, value in history.evaluations), default=-math.inf):
         run.best = copy.deepcopy(run.model.state_dict())
     history.evaluations.append((step, value))
 

@@ -20,20 +20,22 @@ from course_lib.transformer.encoder_decoder import Config, Transformer
 
 SIZES = {"n_layers": 1, "d_model": 64, "d_ff": 128, "n_heads": 4, "dropout": 0.0}
 PEAK, WARMUP, STEPS, BATCH = 3e-3, 50, 800, 64
+MOST_WORDS = 40
 SHIPPED = Path(__file__).parent / "english_german_numbers.safetensors"
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One translation, and where it looked: the head's weights (L, H, T, S) by target piece.
+    """One translation, and where it looked: weights (L, H, T, S) of the cross-attention.
 
-    ``target`` is what was written, ``<eos>`` at its end; row t of the weights belongs to the
-    query that **produced** ``target[t]``.
+    ``tokens`` is what was written, with ``<eos>`` at its end; ``key_tokens`` what was read. Row t
+    of the weights belongs to the query that **produces** ``tokens[t]``.
     """
 
-    source: tuple[str, ...]
-    target: tuple[str, ...]
+    key_tokens: tuple[str, ...]
+    tokens: tuple[str, ...]
     weights: torch.Tensor
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,14 @@ class Translator:
     vocabulary: Vocabulary
     language: str
 
-    def __call__(self, number: int) -> str:
-        """Translate a number, given as digits, from its English words."""
-        [pieces] = translate(self.model, [number_pieces(number, "en")], self.vocabulary)
+    def __call__(self, text: str | int) -> str:
+        """Translate a number, given in digits or in English words."""
+        [pieces] = translate(self.model, [english_pieces(text)], self.vocabulary)
         return join_pieces(pieces, self.language)
 
-    def read(self, source: Sequence[str]) -> Reading:
-        """Translate English pieces, and keep the cross-attention of every layer and head."""
+    def read(self, text: str | int) -> Reading:
+        """Translate a number, and keep the cross-attention of every layer and head."""
+        source = english_pieces(text)
         [written] = translate(self.model, [source], self.vocabulary)
         return read_alignment(self.model, self.vocabulary, source, written)
 
@@ -84,17 +87,41 @@ class Translator:
         return cls(model.eval(), Vocabulary(json.loads(about["pieces"])), about["language"])
 
 
+def english_pieces(text: str | int) -> list[str]:
+    """Cut a number, in digits or in English words, into the pieces that the translator reads.
+
+    Errors: ValueError for a text without a word, of more than 40 words, or for a number that is
+    not between 0 and 999,999.
+
+    >>> english_pieces("Forty-two"), english_pieces("1,000")
+    (['forty', 'two'], ['one', 'thousand'])
+    """
+    text = str(text).strip().lower()
+    digits = text.replace(",", "").replace(" ", "")
+    if digits.isascii() and digits.isdigit():
+        return number_pieces(int(digits[:12]), "en")
+    pieces = text.replace("-", " ").replace(",", " , ").split()
+    if not 1 <= len(pieces) <= MOST_WORDS:
+        raise ValueError(
+            f"{len(pieces)} words, expected 1 to {MOST_WORDS}: type a number, in digits or in "
+            "English words"
+        )
+    return pieces
+
+
 def read_alignment(
     model: Transformer, vocabulary: Vocabulary, source: Sequence[str], target: Sequence[str]
 ) -> Reading:
     """Let the model write ``target`` and return its cross-attention, a row per piece produced."""
+    unknown = [piece for piece in source if piece not in vocabulary.ids]
+    note = f"It knows number words alone, and read as unknown: {', '.join(unknown)}."
     ids = pad_rows([vocabulary.encode(source)])
     written = pad_rows([[BOS, *vocabulary.encode(target)]])  # the last row produces <eos>
     with torch.no_grad():
         memory, _ = model.encode(ids, need_weights=False)
         _, seen = model.decode(written, memory)
     weights = torch.stack([cross[0] for _, cross in seen])  # (L, H, T, S)
-    return Reading(tuple(source), (*target, "<eos>"), weights)
+    return Reading(tuple(source), (*target, "<eos>"), weights, note if unknown else "")
 
 
 def train_translator(

@@ -15,19 +15,29 @@ MOST_CHARACTERS = 5000
 class SentenceReader(widgets.VBox):
     """Show a text box and the attention weights of the text in it.
 
-    ``read(text)`` gives an object with ``tokens``, ``weights`` (L, H, T, T) and ``note``, a
-    sentence that is shown where it is not empty. ``view`` is the AttentionView now shown;
-    ``submit(text)`` does from Python what the button does.
+    ``read(text)`` gives an object with ``tokens``, ``weights`` (L, H, T, S) and ``note``, a
+    sentence that is shown where it is not empty; where the keys are other words than the queries
+    it has ``key_tokens``. ``view`` is the AttentionView now shown; ``submit(text)`` does from
+    Python what the button does.
 
-    An error in ``read`` is shown below the box and raised.
+    A ValueError of ``read`` is what is wrong with the text: its sentence is shown below the box,
+    and the view stays. Any other error is shown there and raised.
     """
 
     # ipywidgets 7 shows itself by this method, past the bundle below.
     _ipython_display_ = None
 
-    def __init__(self, read: Callable, text: str, *, layer: int = 0, head: int = 0):
+    def __init__(
+        self,
+        read: Callable,
+        text: str,
+        *,
+        layer: int = 0,
+        head: int = 0,
+        label: str = "Your sentence",
+    ):
         self._read = read
-        self._box = widgets.Textarea(value=text, description="Your sentence", rows=2)
+        self._box = widgets.Textarea(value=text, description=label, rows=2)
         self._box.style.description_width = "initial"
         self._box.layout.width = "min(100%, 640px)"
         self._button = widgets.Button(description="Read it", button_style="primary")
@@ -40,7 +50,10 @@ class SentenceReader(widgets.VBox):
     def submit(self, text: str) -> AttentionView:
         """Read a text and show its attention, at the layer and head that are chosen now."""
         self._box.value = text
-        self.view = self._show(text, self.view.layer, self.view.head)
+        try:
+            self.view = self._show(text, self.view.layer, self.view.head)
+        except ValueError as error:
+            self._words.value = f'<p role="alert">{html.escape(str(error))}</p>'
         return self.view
 
     def _show(self, text: str, layer: int, head: int) -> AttentionView:
@@ -50,7 +63,10 @@ class SentenceReader(widgets.VBox):
             cut = ""
             if len(text) > MOST_CHARACTERS:
                 cut = f"The first {MOST_CHARACTERS:,} of {len(text):,} characters were read."
-            view = AttentionView(reading.weights, reading.tokens, layer=layer, head=head)
+            keys = getattr(reading, "key_tokens", None)
+            view = AttentionView(reading.weights, reading.tokens, keys, layer=layer, head=head)
+        except ValueError:
+            raise
         except Exception:
             report = html.escape(traceback.format_exc(limit=-2))
             self._words.value = f'<pre role="alert" style="white-space:pre-wrap">{report}</pre>'

@@ -70,17 +70,20 @@ class TrainingCurve:
             ax.set_xlim(0, steps or max(n, 1))
         return self._figure
 
-    def _show(self, history, steps: int | None) -> None:
+    def bundle(self, history, steps: int | None) -> dict[str, str]:
+        """The picture of the run so far, as HTML, and the line, as plain text."""
         line = self.line(history, steps)
-        figure = self.draw(history, steps)
         alt = f"Loss and {self.measured} against the step: {line}."
-        bundle = figure_bundle(figure, alt, dpi=160 if history.ended else 80)
-        bar = ""
+        drawn = figure_bundle(self.draw(history, steps), alt, dpi=160 if history.ended else 80)
+        return {"text/html": drawn["text/html"], "text/plain": line}
+
+    def _show(self, history, steps: int | None) -> None:
+        bundle, bar = self.bundle(history, steps), ""
         if steps and not history.ended:
             bar = f'<progress max="{steps}" value="{len(history.losses)}" style="width:300px">'
             bar += "</progress> "
-        bundle["text/html"] = f"<div>{bar}{html.escape(line)}</div>{bundle['text/html']}"
-        bundle["text/plain"] = line
+        words = html.escape(bundle["text/plain"])
+        bundle["text/html"] = f"<div>{bar}{words}</div>{bundle['text/html']}"
         if self._handle is None:
             self._handle = display(bundle, raw=True, display_id=True)
         else:

@@ -77,6 +77,13 @@ def test_the_model_ends_with_the_weights_of_its_best_measurement():
     assert model.weight.item() == kept[1] != kept[2]
 
 
+def test_of_equal_measurements_the_last_one_counts():
+    model, kept = one(), []
+    fit(model, ones(), square_error, steps=6, every=2,
+        evaluate=lambda m: kept.append(m.weight.item()) or 1.0)  # fmt: skip
+    assert model.weight.item() == kept[-1] != kept[0]
+
+
 def test_an_interrupt_ends_the_run_and_keeps_the_best():
     model, kept = one(), []
 

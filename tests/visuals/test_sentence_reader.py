@@ -52,3 +52,27 @@ def test_an_error_is_shown_escaped_and_raised_and_the_button_lives():
 def test_without_widgets_there_are_picture_and_words():
     bundle = SentenceReader(read, "a b")._repr_mimebundle_()
     assert {"text/html", "image/png", "text/plain"} <= set(bundle)
+
+
+def test_a_text_that_cannot_be_read_gets_a_sentence_and_the_view_stays():
+    def picky(text):
+        if not text:
+            raise ValueError("0 words, <b>expected</b> 1")
+        return read(text)
+
+    reader = SentenceReader(picky, "a b", label="A number")
+    view = reader.submit("")
+    assert view.tokens == ["a", "b"] and not reader._button.disabled
+    assert reader._words.value == '<p role="alert">0 words, &lt;b&gt;expected&lt;/b&gt; 1</p>'
+    assert reader._box.description == "A number"
+
+
+def test_keys_may_be_other_words_than_queries():
+    def translate(text):
+        weights = np.full((1, 2, 3, 2), 0.5)
+        return SimpleNamespace(
+            tokens=["x", "y", "z"], key_tokens=text.split(), weights=weights, note=""
+        )
+
+    reader = SentenceReader(translate, "a b")
+    assert reader.view.tokens == ["x", "y", "z"] and reader.view.key_tokens == ["a", "b"]
