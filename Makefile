@@ -21,7 +21,8 @@ define prepare
 @"$(FOUND)" tools/setup_environment.py
 endef
 
-.PHONY: help lab test lint doctor models colab example picture constraints clean
+.PHONY: help lab test lint doctor models colab example picture translator ablations lists \
+	constraints clean
 
 help:  ## List the targets.
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -57,6 +58,18 @@ example:  ## Store one sentence as MiniLM reads it, for where there are no weigh
 picture:  ## Draw the picture of the README.
 	$(prepare) lab
 	@$(RUN) tools/draw_picture.py docs/attention.png
+
+translator:  ## Train the German translator that ships with the course.
+	$(prepare) lab
+	@$(RUN) -m course_lib.training.make_translator
+
+ablations:  ## Train the ablations of lesson 07 anew, and store them (15 minutes).
+	$(prepare) lab
+	@$(RUN) -m course_lib.training.stored ablations
+
+lists:  ## Train the four models of lesson 07 on lists anew, and store them (25 minutes).
+	$(prepare) lab
+	@$(RUN) -m course_lib.training.stored lists
 
 constraints:  ## Pin every package anew, for Python 3.10 to 3.13.
 	$(prepare) dev
