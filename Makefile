@@ -22,7 +22,7 @@ define prepare
 endef
 
 .PHONY: help lab test lint doctor models colab example picture translator ablations lists \
-	constraints clean
+	bench constraints clean
 
 help:  ## List the targets.
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -70,6 +70,10 @@ ablations:  ## Train the ablations of lesson 07 anew, and store them (15 minutes
 lists:  ## Train the four models of lesson 07 on lists anew, and store them (25 minutes).
 	$(prepare) lab
 	@$(RUN) -m course_lib.training.stored lists
+
+bench:  ## Measure how fast the course is.
+	$(prepare) lab
+	@$(RUN) benchmarks/time_to_result.py
 
 constraints:  ## Pin every package anew, for Python 3.10 to 3.13.
 	$(prepare) dev

@@ -82,6 +82,19 @@ def list_row(task, name: str, seed: int, peak: float, **options) -> dict:
     }
 
 
+def at_the_best_rate(rows: Iterable[dict]) -> dict[str, list[dict]]:
+    """Keep the runs on lists whose rate validated best in the first seed, by model."""
+    by_name: dict[str, list[dict]] = {}
+    for row in rows:
+        by_name.setdefault(row["name"], []).append(row)
+    kept = {}
+    for name, ones in by_name.items():
+        tried = [row for row in ones if row["seed"] == ones[0]["seed"]]
+        best = max(tried, key=lambda row: row["validation"])["peak"]
+        kept[name] = [row for row in ones if row["peak"] == best]
+    return kept
+
+
 MAKERS: dict[str, Callable[[], Iterator[dict]]] = {"ablations": ablation_rows, "lists": list_rows}
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -56,6 +56,11 @@ class Translator:
         source = english_pieces(text)
         [written] = translate(self.model, [source], self.vocabulary)
         return read_alignment(self.model, self.vocabulary, source, written)
+
+    def read_mean(self, text: str | int) -> Reading:
+        """Like ``read``, with the mean over the heads in their place: weights (L, 1, T, S)."""
+        reading = self.read(text)
+        return replace(reading, weights=reading.weights.mean(1, keepdim=True))
 
     def save(self, path: Path) -> None:
         """Write everything into one safetensors file, whole or not at all."""
