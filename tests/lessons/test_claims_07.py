@@ -119,3 +119,20 @@ def test_the_stored_lists_are_repeated_by_one_of_their_runs():
     for count, (length, match) in again["by_count"].items():
         stored_length, stored_match = kept["by_count"][str(count)]
         assert length == stored_length and abs(match - stored_match) < 0.2
+
+
+def test_the_stored_lists_say_what_the_lesson_says():
+    runs = at_the_best_rate(stored("lists")["rows"])
+    by_count = {
+        name: {n: sorted(row["by_count"][str(n)][1] for row in rows) for n in range(1, 9)}
+        for name, rows in runs.items()
+    }
+    for name in ("Transformer", "LSTM with attention"):
+        assert all(by_count[name][n][0] > 0.9 for n in range(1, 6))
+    for name in ("LSTM", "LSTM, reading both ways"):
+        assert all(by_count[name][n][-1] < 0.15 for n in range(4, 9))
+    transformer, lstm = by_count["Transformer"], by_count["LSTM with attention"]
+    assert abs(transformer[1][2] - lstm[1][2]) < 0.01  # on one number they tie
+    assert lstm[6][0] > transformer[6][-1] and lstm[7][0] > 0.4 > 0.2 > transformer[7][-1]
+    assert max(values[8][-1] for values in by_count.values()) < 0.1
+    assert len({row["parameters"] // 20_000 for rows in runs.values() for row in rows}) <= 2
