@@ -40,6 +40,7 @@ def same_outcome(yours: Outcome, right: Outcome) -> bool:
         len(yours.values) == len(right.values)
         and yours.complaint == right.complaint
         and yours.changed == right.changed
+        and yours.watched == right.watched
         and all(map(same_tensor, yours.values, right.values))
         and all(map(same_grad, yours.grads, right.grads))
     )

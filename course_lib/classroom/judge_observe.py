@@ -48,6 +48,7 @@ def observe(exercise, candidate: Callable, probe: Probe) -> Outcome:
         moved=tuple(moved),
         complaint=complaint or called.complaint,
         changed=changed,
+        watched=called.watched,
     )
 
 

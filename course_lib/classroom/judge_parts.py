@@ -50,11 +50,15 @@ class Raised:
 
 @dataclass(frozen=True)
 class Called:
-    """What calling a candidate gave: its result, a module's parameters by name, a complaint."""
+    """What calling a candidate gave: its result, a module's parameters by name, a complaint.
+
+    ``watched``: what an exercise's ``call`` noted on the way, compared by ``==``.
+    """
 
     result: object
     parameters: dict[str, torch.Tensor] = field(default_factory=dict)
     complaint: str = ""
+    watched: object = None
 
 
 class Complaint(Exception):
@@ -71,6 +75,7 @@ class Outcome:
     complaint: str = ""
     error: Raised | None = None
     changed: tuple[str, ...] = ()
+    watched: object = None
 
 
 @dataclass(frozen=True)
