@@ -150,6 +150,16 @@ def _defines(source: str, name: str) -> bool:
     return any(getattr(node, "name", None) == name for node in ast.parse(source).body)
 
 
+def _around(value) -> Mapping:
+    """The namespace that a function or class was written in; an assembled one is in no module."""
+    own = getattr(value, "__globals__", None)
+    if own is None:
+        methods = (f for f in vars(value).values() if isinstance(f, types.FunctionType))
+        own = next((f.__globals__ for f in methods), None)
+    home = sys.modules.get(value.__module__)
+    return own or (vars(home) if home else {})
+
+
 def _collect_definition(name: str, value, needs: Needs, seen: set[str]) -> None:
     try:
         source = source_of(value)
@@ -158,8 +168,7 @@ def _collect_definition(name: str, value, needs: Needs, seen: set[str]) -> None:
     except (OSError, SyntaxError):
         needs.missing.append(name)
         return
-    home = sys.modules.get(value.__module__)
-    around = getattr(value, "__globals__", None) or (vars(home) if home else {})
+    around = _around(value)
     own = value.__name__
     if own not in seen:
         seen.add(own)

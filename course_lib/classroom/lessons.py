@@ -72,6 +72,23 @@ LESSONS = (
             "EncoderLayer",
         ),
     ),
+    Lesson(
+        "06",
+        "06_the_encoder_decoder.ipynb",
+        "The encoder-decoder",
+        "You have every part. How do they make one model that reads a sentence and writes another?",
+        75,
+        ("shift_right", "expand_key_mask", "DecoderLayer", "Transformer"),
+    ),
+    Lesson(
+        "07",
+        "07_train_a_translator.ipynb",
+        "Train a translator",
+        "You hold a Transformer that knows nothing. How does it learn to translate, and how do "
+        "you know that it did?",
+        75,
+        ("label_smoothing_loss", "noam_learning_rate", "greedy_decode", "beam_score"),
+    ),
 )
 
 # The order in which the parts stand in the learner's file: each after those it may use.

@@ -76,11 +76,11 @@ def open_lesson(browser, lab, name, scheme="light"):
         " const kernel = panel?.sessionContext?.session?.kernel;"
         " return kernel?.status === 'idle' && kernel.connectionStatus === 'connected'; }"
     )
-    if scheme == "dark":
-        page.evaluate(
-            "window.jupyterapp.commands.execute('apputils:change-theme',"
-            " {theme: 'JupyterLab Dark'})"
-        )
+    # Both by name: the theme is kept in the settings that all pages share.
+    page.evaluate(
+        "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', {theme})",
+        f"JupyterLab {scheme.title()}",
+    )
     done = page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
     assert done is True
     return page
@@ -273,5 +273,70 @@ def test_a_lesson_runs_and_its_explorer_moves_by_keys(browser, lab, name, explor
         page.keyboard.press("ArrowRight")
         expect(sentence).not_to_have_text(before)
         expect(code.locator(".widget-image")).not_to_have_attribute("src", source)
+    finally:
+        page.context.close()
+
+
+def test_the_translator_of_lesson_00_reads_what_is_typed(lesson_00):
+    code = cell(lesson_00, "translator.read_mean")
+    box = code.locator("textarea")
+    box.wait_for()
+    box.fill("<b>forty</b>-two")
+    code.get_by_role("button", name="Read it").click()
+    code.get_by_text("read as unknown: <b>forty</b>").wait_for()
+    box.fill("342")
+    code.get_by_role("button", name="Read it").click()
+    code.locator(".view-queries > span", has_text="vierzig").first.wait_for()
+    queries = code.locator(".view-queries > span").all_inner_texts()
+    assert queries == ["drei", "hundert", "zwei", "und", "vierzig", "<eos>"]
+    shoot(lesson_00, "00_translator")
+    box.fill("")
+    code.get_by_role("button", name="Read it").click()
+    code.get_by_role("alert").filter(has_text="0 words").wait_for()
+    assert code.locator(".view-queries > span").count() == 6  # the view stays
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_lesson_06_runs_and_its_figures_are_there(browser, lab, scheme):
+    page = open_lesson(browser, lab, "06_the_encoder_decoder.ipynb", scheme)
+    try:
+        assert errors(page) == []
+        for place, text in enumerate(("draw_mask(ax, mask[1", "draw_architecture(")):
+            picture = cell(page, text).locator("img[alt]").last
+            picture.wait_for()
+            shoot(page, f"06_figure_{place}_{scheme}")
+            assert picture.bounding_box()["width"] <= 760
+    finally:
+        page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_lesson_07_trains_shows_its_curve_and_starts_a_run(browser, lab, scheme):
+    page = open_lesson(browser, lab, "07_train_a_translator.ipynb", scheme)
+    try:
+        assert errors(page) == []
+        curve = cell(page, "history = train(model, 800")
+        curve.get_by_text("all 800 steps done").wait_for()
+        assert "step 800 of 800" in curve.locator("img").last.get_attribute("alt")
+        shoot(page, f"07_curve_{scheme}")
+        shoot_of = {"beam, alpha": "07_beam", 'stored("ablations")': "07_ablations"}
+        for text, name in shoot_of.items():
+            cell(page, text)
+            shoot(page, f"{name}_{scheme}")
+        cell(page, 'said += f" has {max(m[7]').locator("img").wait_for()
+        shoot(page, f"07_lists_{scheme}")
+        view = cell(page, "translator.read_mean")
+        view.locator(".view-queries > span", has_text="zwanzig").first.wait_for()
+        shoot(page, f"07_alignment_{scheme}")
+        live = cell(page, 'training_in("fr")')
+        button = live.get_by_role("button", name="Run it")
+        button.focus()
+        page.keyboard.press("Enter")
+        live.get_by_text("step").first.wait_for()
+        live.locator("img[alt^='Loss and exact match']").wait_for()
+        shoot(page, f"07_live_{scheme}")
+        if scheme == "light":
+            expect(live.get_by_role("status")).to_contain_text("97 is", timeout=180_000)
+            shoot(page, "07_french")
     finally:
         page.context.close()

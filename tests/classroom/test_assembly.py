@@ -7,7 +7,7 @@ import torch
 
 from course_lib.classroom import EXERCISES
 from course_lib.classroom.assembly import USED, assemble
-from course_lib.classroom.learner_file import learner_file, save_part
+from course_lib.classroom.learner_file import learner_file, run_file, save_part
 from course_lib.transformer.encoder_decoder import Config, Transformer
 
 CONFIG = Config(n_vocab=11, n_layers=2, d_model=6, d_ff=7, n_heads=2, dropout=0.0)
@@ -160,3 +160,21 @@ def test_own_attention_and_the_librarys_heads_fit_in_the_file():
     save("MultiHeadAttention", inspect.getsource(heads.MultiHeadAttention), **vars(heads))
     assert _misfits("MultiHeadAttention") == []
     same_as_the_library(assemble())
+
+
+def test_a_part_built_on_assembled_ones_is_saved_whole():
+    """What is not the learner's own comes with it, out of no module."""
+    parts = assemble()
+    source = """
+class DecoderLayer(nn.Module):
+    def __init__(self, d_model, n_heads, d_ff):
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model, n_heads)
+
+    def forward(self, x):
+        return post_norm_sublayer(x, lambda y: self.self_attention(y, y, y)[0], torch.relu)
+"""
+    given = {"MultiHeadAttention": parts.MultiHeadAttention}
+    save("DecoderLayer", source, post_norm_sublayer=parts.post_norm_sublayer, **given)
+    layer = run_file()["DecoderLayer"](6, 2, 7)
+    assert layer(torch.ones(1, 3, 6)).shape == (1, 3, 6)

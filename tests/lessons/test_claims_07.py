@@ -5,11 +5,13 @@ import torch
 
 from course_lib.classroom.assembly import assemble
 from course_lib.training.ablations import ABLATIONS, run_ablation
+from course_lib.training.data import batches_of, make_batch
 from course_lib.training.lists import list_task
 from course_lib.training.losses import label_smoothing_loss
 from course_lib.training.number_words import number_task
+from course_lib.training.schedule import cosine_learning_rate
 from course_lib.training.stored import at_the_best_rate, list_row, stored
-from course_lib.training.translation import exact_match, translate
+from course_lib.training.translation import exact_match, translate, writer
 from course_lib.training.translator import train_translator
 
 SEEDS = range(5)
@@ -22,7 +24,9 @@ def german():
 
 @pytest.fixture(scope="module")
 def lesson(claims, german):
-    return claims("07", task=german, parts=assemble(), loss_fn=label_smoothing_loss)
+    given = {"task": german, "parts": assemble(), "loss_fn": label_smoothing_loss}
+    given |= {"batches_of": batches_of, "make_batch": make_batch, "writer": writer}
+    return claims("07", cosine_learning_rate=cosine_learning_rate, **given)
 
 
 @pytest.fixture(scope="module")

@@ -54,15 +54,22 @@ rejected and named, right versions written another way pass.
 from course_lib.classroom.exercise import Exercise
 from course_lib.classroom.exercises import (
     attention,
+    beam_score,
     cross_attention,
+    decoder_layer,
     encoder_layer,
+    greedy_decoding,
     heads,
+    label_smoothing,
+    learning_rate,
     masks,
     multi_head_attention,
     norms,
     positions,
+    shift_right,
     softmax,
     sublayers,
+    whole_transformer,
 )
 
 EXERCISES: dict[str, Exercise] = {
@@ -86,5 +93,12 @@ EXERCISES: dict[str, Exercise] = {
         sublayers.POST_NORM_SUBLAYER,
         sublayers.PRE_NORM_SUBLAYER,
         encoder_layer.ENCODER_LAYER,
+        shift_right.SHIFT_RIGHT,
+        decoder_layer.EXERCISE,
+        whole_transformer.EXERCISE,
+        label_smoothing.EXERCISE,
+        learning_rate.EXERCISE,
+        greedy_decoding.EXERCISE,
+        beam_score.EXERCISE,
     )
 }

@@ -249,8 +249,9 @@ MISTAKES = (
         "takes a logarithm of something that is one already",
         "log_prob is the sum of logarithms already.",
         "Use log_prob as it comes.",
-        lambda log_prob, length, alpha: -math.log(max(-log_prob, 1e-12))
-        / ((5 + length) / 6) ** alpha,
+        lambda log_prob, length, alpha: (
+            -math.log(max(-log_prob, 1e-12)) / ((5 + length) / 6) ** alpha
+        ),
     ),
     _mistake(
         "penalty_only",

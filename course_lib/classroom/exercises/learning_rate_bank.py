@@ -75,9 +75,7 @@ MISTAKES = (
         "Some schedulers of torch ask for step 0 before the first step. Here 0 counts as 1.",
         "Which step should stand in for 0?",
         lambda step, d_model, warmup: d_model**-0.5 * min(step**-0.5, step * warmup**-1.5),
-        lambda step, d_model, warmup: (
-            d_model**-0.5 * min(1 / math.sqrt(step), step * warmup**-1.5)
-        ),
+        lambda step, d_model, warmup: d_model**-0.5 * min(1 / math.sqrt(step), step * warmup**-1.5),
         lambda step, d_model, warmup: d_model**-0.5 * min(1 / step**0.5, step * warmup**-1.5),
         lambda step, d_model, warmup: (
             d_model**-0.5 * min(math.pow(step, -0.5), step * math.pow(warmup, -1.5))
