@@ -21,8 +21,7 @@ define prepare
 @"$(FOUND)" tools/setup_environment.py
 endef
 
-.PHONY: help lab test lint doctor models colab example picture translator ablations lists \
-	bench constraints clean
+.PHONY: help lab test lint doctor models colab example picture translator ablations lists bench constraints clean
 
 help:  ## List the targets.
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
