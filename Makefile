@@ -62,11 +62,11 @@ translator:  ## Train the German translator that ships with the course.
 	$(prepare) lab
 	@$(RUN) -m course_lib.training.make_translator
 
-ablations:  ## Train the ablations of lesson 07 anew, and store them (15 minutes).
+ablations:  ## Store lesson 07's ablations anew (10 minutes).
 	$(prepare) lab
 	@$(RUN) -m course_lib.training.stored ablations
 
-lists:  ## Train the four models of lesson 07 on lists anew, and store them (25 minutes).
+lists:  ## Store lesson 07's runs on lists anew (20 minutes).
 	$(prepare) lab
 	@$(RUN) -m course_lib.training.stored lists
 
