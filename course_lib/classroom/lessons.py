@@ -76,7 +76,8 @@ LESSONS = (
         "06",
         "06_the_encoder_decoder.ipynb",
         "The encoder-decoder",
-        "You have every part. How do they become one model that reads a sentence and writes another?",
+        "You have every part. How do they become one model that reads a sentence and writes "
+        "another?",
         75,
         ("shift_right", "expand_key_mask", "DecoderLayer", "Transformer"),
     ),

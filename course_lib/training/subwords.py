@@ -109,20 +109,22 @@ class Subwords:
 def kept_subwords(folder: Path, settings: dict, texts: Iterable[str], size: int) -> Subwords:
     """Learn pieces and begin a folder with them; or load them, where the settings are the same.
 
-    The settings are written last: a folder that has them has all that comes before training.
+    The settings are written first, so that pieces or a run without them are known as another's.
 
     Errors: CheckpointError for a folder that is a file, can't be made, or has other settings.
     """
+    held = [name for name in (TOKENIZER, CHECKPOINT) if (folder / name).exists()]
     if (folder / SETTINGS).exists():
         _compare(folder, kept_settings(folder), settings)
-        return Subwords.load(folder / TOKENIZER)
-    if (folder / CHECKPOINT).exists():
-        raise CheckpointError(f"{folder} has a {CHECKPOINT} and no {SETTINGS}: give another --out")
+        if held:
+            return Subwords.load(folder / TOKENIZER)
+    elif held:
+        raise CheckpointError(f"{folder} has a {held[0]} and no {SETTINGS}: give another --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / SETTINGS, json.dumps(settings, indent=1))
         subwords = Subwords.train(texts, size)
         subwords.save(folder / TOKENIZER)
-        write_whole(folder / SETTINGS, json.dumps(settings, indent=1))
     except OSError as error:
         raise CheckpointError(
             f"nothing can be written into the folder {folder} ({error}): give another --out"

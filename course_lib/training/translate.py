@@ -110,8 +110,9 @@ def _wrong(args: argparse.Namespace) -> str:
         return "give either --source and --target, or --dataset multi30k"
     if args.dataset and args.validation_source:
         return "--dataset brings its own pairs to validate on: leave out the files"
-    if args.translate is not None and not args.translate.strip():
-        return "the text to translate is empty: give a sentence"
+    for name in ("out", "translate", "source", "target"):
+        if getattr(args, name) is not None and not getattr(args, name).strip():
+            return f"the text of --{name} is empty"
     if args.device == "cuda" and not torch.cuda.is_available():
         return "torch finds no CUDA device on this machine: give --device cpu"
     try:

@@ -60,8 +60,13 @@ def writer(
     """
     if hasattr(model, "reader"):
         read = model.reader(source, source_mask)
-        return lambda tokens, mask: read(tokens)
-    return lambda tokens, mask: model(source, tokens, source_mask)
+    else:
+
+        def read(tokens):
+            return model(source, tokens, source_mask)
+
+    # Decoding keeps its tokens on the CPU where it can't ask a function for its device.
+    return lambda tokens, mask: read(tokens.to(source.device)).to(tokens.device)
 
 
 def translate(

@@ -87,9 +87,16 @@ def test_a_kept_folder_gives_its_pieces_back_and_refuses_other_settings(tmp_path
         kept_subwords(folder, {**settings, "data": "e"}, TEXTS, 290)
 
 
-def test_a_folder_begun_but_without_settings_is_begun_again(tmp_path):
-    (tmp_path / "tokenizer.json").write_text("half")
+def test_a_folder_that_was_only_begun_is_taken_up(tmp_path):
+    (tmp_path / "settings.json").write_text('{"data": "d"}')
     assert kept_subwords(tmp_path, {"data": "d"}, TEXTS, 290).pieces == SUBWORDS.pieces
+
+
+def test_the_pieces_of_another_are_not_written_over(tmp_path):
+    SUBWORDS.save(tmp_path / "tokenizer.json")
+    with pytest.raises(CheckpointError, match=r"has a tokenizer\.json and no settings\.json"):
+        kept_subwords(tmp_path, {"data": "d"}, TEXTS, 300)
+    assert Subwords.load(tmp_path / "tokenizer.json").pieces == SUBWORDS.pieces
 
 
 def small_model():

@@ -196,7 +196,8 @@ def test_a_folder_of_other_settings_or_sentences_is_refused(go, files):
         (["--rate-factor", "1e8"], "error: the loss became "),
         (["--dataset", "multi30k"], "error: give either --source and --target, or --dataset"),
         (["--validation-source", "v"], "error: a source and a target file go together"),
-        (["--translate", "  "], "error: the text to translate is empty"),
+        (["--translate", "  "], "error: the text of --translate is empty"),
+        (["--out", ""], "error: the text of --out is empty"),
         (["--source", "nowhere"], "error: nowhere is not there"),
     ],
 )
@@ -226,7 +227,7 @@ def test_a_place_that_cannot_be_written_is_said(go, tmp_path):
         ("settings.json", "{", "settings.json can't be read"),
         ("settings.json", "[]", "settings.json holds no settings of this command"),
         ("tokenizer.json", "{", "tokenizer.json can't be read as a tokenizer"),
-        ("settings.json", None, "has a run.safetensors and no settings.json: give another --out"),
+        ("settings.json", None, "has a tokenizer.json and no settings.json: give another --out"),
         ("tokenizer.json", None, "tokenizer.json can't be read as a tokenizer"),
     ],
 )

@@ -7,7 +7,7 @@ from safetensors.torch import save_file
 from course_lib.training.alignment import measure_alignment, right_places, swapped
 from course_lib.training.checkpoint import CheckpointError
 from course_lib.training.number_words import number_pieces, number_task
-from course_lib.training.translation import exact_match, exact_matches, translate
+from course_lib.training.translation import exact_match, exact_matches, translate, writer
 from course_lib.training.translator import SHIPPED, Translator, english_pieces, train_translator
 from course_lib.transformer.recurrent import RecurrentConfig, RecurrentEncoderDecoder
 
@@ -124,3 +124,17 @@ def test_every_piece_of_every_number_has_a_place():
         places = [at for at in right_places(source, target) if at is not None]
         assert len(set(places)) == len(places)
         assert len(places) == sum(piece != "und" for piece in target)
+
+
+def test_a_writer_takes_tokens_from_another_device_than_its_source():
+    """The meta device stands for a GPU: mixing it with the CPU raises as a GPU does."""
+    source = torch.ones(2, 3, dtype=torch.long, device="meta")
+    asked = []
+
+    def model(source, tokens, mask):
+        asked.append(tokens.device.type)
+        return torch.zeros(*tokens.shape, 5)
+
+    write = writer(model, source)
+    assert write(torch.ones(2, 4, dtype=torch.long), None).device.type == "cpu"
+    assert asked == ["meta"]
