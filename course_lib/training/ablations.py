@@ -38,12 +38,12 @@ class Ablation:
 
 ABLATIONS = (
     Ablation("nothing taken away"),
-    Ablation("no division by the root of d_head", scaling=False),
-    Ablation("one head of 64 instead of four of 16", n_heads=1),
+    Ablation("no division by root d_head", scaling=False),
+    Ablation("one head of 64, not four of 16", n_heads=1),
     Ablation("no positions", positions=False),
     Ablation("no label smoothing", smoothing=0.0),
     Ablation("no warm-up", warmup=0),
-    Ablation("the paper's schedule instead of a cosine", noam=True),
+    Ablation("the paper's own schedule", noam=True),
 )
 
 

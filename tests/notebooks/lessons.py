@@ -54,7 +54,7 @@ def twice(notebook):
 class Runner:
     """Run cells of a lesson one by one in a fresh kernel, in a folder of its own."""
 
-    def __init__(self, notebook, folder: Path, *, strict: bool):
+    def __init__(self, notebook, folder: Path, *, strict: bool, **environment: str):
         self.notebook = notebook
         self.client = NotebookClient(
             notebook, timeout=CELL_SECONDS, kernel_name="python3",
@@ -62,6 +62,7 @@ class Runner:
         )  # fmt: skip
         self.environment = os.environ | {
             "COURSE_FOLDER": str(folder), "COURSE_STRICT": "1" if strict else "",
+            **environment,
         }  # fmt: skip
         self.seconds = 0.0
 

@@ -10,6 +10,10 @@ EMOJI = re.compile("[\U0001f300-\U0001faff\u2600-\u27bf]")
 FIRST_SCREEN = ("**The question of this lesson:**", "You will be able to", "**Time:**",
                 "**Builds on:**", "**In Colab:**")  # fmt: skip
 MOST_LINES, MOST_CLASS_LINES, MOST_SETUP_LINES, MOST_WORDS = 12, 25, 8, 120
+MOST_COLUMNS = 60  # of a printed table: what a narrow window shows without breaking its lines
+FOR_A_TOOL = re.compile(
+    r"#\s*(noqa|fmt:|nbval|type:|pylint|pyright|mypy|ruff|isort|pragma|yapf|black)", re.I
+)
 
 
 def lines_of(source: str) -> int:
@@ -65,8 +69,6 @@ def cell_sizes(notebook, path):
             continue
         is_class = any(isinstance(node, ast.ClassDef) for node in ast.parse(cell.source).body)
         most, count = (MOST_CLASS_LINES if is_class else MOST_LINES), lines_of(cell.source)
-        if cell.source.startswith("# NBVAL_CHECK_OUTPUT"):
-            count -= 1
         if count > most:
             yield f"{cell.id}: {count} lines of code, at most {most}"
     for cell in markdown_cells(notebook):
@@ -78,8 +80,8 @@ def cell_sizes(notebook, path):
 def outputs(notebook, path):
     for cell in code_cells(notebook):
         keeps = "keep_output" in tags(cell)
-        if keeps != cell.source.startswith("# NBVAL_CHECK_OUTPUT"):
-            yield f"{cell.id}: the tag keep_output and # NBVAL_CHECK_OUTPUT go together"
+        if keeps != ("nbval-check-output" in tags(cell)):
+            yield f"{cell.id}: the tags keep_output and nbval-check-output go together"
         if keeps and not cell.outputs:
             yield f"{cell.id}: its kept output is missing"
         if cell.outputs and not keeps:
@@ -88,6 +90,40 @@ def outputs(notebook, path):
             yield f"{cell.id}: a kept output is not plain text"
     if "widgets" in notebook.metadata:
         yield "it holds widget state"
+
+
+def no_comments_for_tools(notebook, path):
+    """A learner reads every line and can't know what such a comment is for."""
+    for cell in code_cells(notebook):
+        for found in FOR_A_TOOL.finditer(cell.source):
+            yield f"{cell.id}: the comment {found[0]!r} is for a tool"
+
+
+def printed_columns(notebook, path):
+    """What is kept in several lines is a table: at most 60 columns. One sentence may wrap."""
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            lines = output.get("text", "").splitlines()
+            widest = max(map(len, lines), default=0)
+            if len(lines) > 1 and widest > MOST_COLUMNS:
+                yield f"{cell.id}: it prints {widest} columns, at most {MOST_COLUMNS}"
+
+
+def wide_rows(notebook):
+    """The same of a lesson that has run, where sentences stand among the tables.
+
+    A row of a table has gaps of three spaces. The report of `doctor()` names folders, of any
+    length.
+    """
+    for cell in code_cells(notebook):
+        if "doctor()" in cell.source:
+            continue
+        for output in cell.outputs:
+            lines = output.get("text", "").splitlines()
+            rows = [line for line in lines if re.search(r"\S {3,}\S", line)]
+            widest = max(map(len, rows), default=0)
+            if len(lines) > 1 and widest > MOST_COLUMNS:
+                yield f"{cell.id}: it prints {widest} columns, at most {MOST_COLUMNS}"
 
 
 def ids(notebook, path):
@@ -177,6 +213,6 @@ def kernel(notebook, path):
 
 
 RULES = (
-    name_of_the_file, headings, first_screen, set_up, cell_sizes, outputs, ids, pictures, words,
-    exercises, links, quiz_at_the_end, predictions, kernel,
+    name_of_the_file, headings, first_screen, set_up, cell_sizes, outputs, no_comments_for_tools,
+    printed_columns, ids, pictures, words, exercises, links, quiz_at_the_end, predictions, kernel,
 )  # fmt: skip

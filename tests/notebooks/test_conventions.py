@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from lessons import LESSONS, read
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from rules import RULES
+from rules import RULES, wide_rows
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -29,6 +29,10 @@ def code(name, source, *tags, outputs=()):
     return cell
 
 
+def printed(text):
+    return new_output("stream", name="stdout", text=text)
+
+
 FIRST = (
     "# Good\n\n**The question of this lesson:** why?\n\nYou will be able to\n\n- try\n\n"
     "**Time:** about 5 minutes. **Builds on:** nothing.\n\n**In Colab:** `make colab`."
@@ -50,8 +54,8 @@ def good():
             code("f-check", "g = check(f)", "check"),
             md("predict", "**Predict first.** What will you see?"),
             code("view", "AttentionView(weights, words)"),
-            code("fact", "# NBVAL_CHECK_OUTPUT\nprint(1)", "keep_output",
-                 outputs=[new_output("stream", name="stdout", text="1\n")]),
+            code("fact", "print(1)", "keep_output", "nbval-check-output",
+                 outputs=[printed("1\n")]),
             code("quiz", 'quiz("99")'),
         ]
     )  # fmt: skip
@@ -92,8 +96,14 @@ LONG = "\n".join(f"x{i} = {i}" for i in range(13))
         ("set_up", lambda n: n.cells[1].metadata.pop("tags")),
         ("cell_sizes", edit(7, source=LONG + "\nAttentionView(a, b)")),
         ("cell_sizes", edit(6, source="**Predict first.** " + "word " * 121)),
-        ("outputs", edit(7, outputs=[new_output("stream", name="stdout", text="1")])),
+        ("outputs", edit(7, outputs=[printed("1")])),
         ("outputs", edit(8, outputs=[])),
+        ("outputs", lambda n: n.cells[8].metadata.update(tags=["keep_output"])),
+        ("no_comments_for_tools", edit(7, source="AttentionView(a, b)  # noqa: F821")),
+        ("no_comments_for_tools", edit(7, source="# NBVAL_CHECK_OUTPUT\nAttentionView(a, b)")),
+        ("no_comments_for_tools", edit(7, source="AttentionView(a, b)  # fmt: skip")),
+        ("no_comments_for_tools", edit(7, source="AttentionView(a, b)  #type: ignore")),
+        ("printed_columns", edit(8, outputs=[printed("a\n" + "b" * 61)])),
         ("outputs", lambda n: n.metadata.update(widgets={})),
         ("ids", edit(7, id="view2_")),
         ("ids", edit(7, id="fact")),
@@ -116,6 +126,26 @@ def test_each_rule_finds_what_breaks_it(path, rule, spoil):
     notebook = good()
     spoil(notebook)
     assert rule in broken(notebook, path)
+
+
+def test_one_printed_sentence_may_be_longer_than_a_table(path):
+    notebook = good()
+    notebook.cells[8].outputs = [printed("word " * 20)]
+    assert broken(notebook, path) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "wide"),
+    [
+        ("name   1\nlonger   " + "2" * 60, True),
+        ("name   1\n" + "a sentence among them " * 4, False),
+        ("name   1\n" + "2" * 60, False),
+    ],
+)
+def test_a_wide_table_is_found_in_a_lesson_that_has_run(text, wide):
+    notebook = good()
+    notebook.cells[8].outputs = [printed(text)]
+    assert bool(list(wide_rows(notebook))) == wide
 
 
 def test_a_bad_file_name_is_found(tmp_path):

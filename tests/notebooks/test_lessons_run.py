@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from lessons import LESSONS, Runner, defined, explain, read, solved, tags, twice
+from rules import wide_rows
 
 from course_lib.classroom import EXERCISES
 
@@ -44,6 +45,7 @@ def test_a_solved_lesson_passes_every_check_twice_over_in_one_kernel(path, tmp_p
     runner = Runner(twice(solved(read(path))), tmp_path, strict=True)
     found = runner.run()
     assert not any(found.values()), explain(found)
+    assert list(wide_rows(runner.notebook)) == []
     with capsys.disabled():
         print(f"\n{path.name}: {runner.seconds / 2:.0f} s for one run, solved", end=" ")
     assert runner.seconds / 2 < FAR_BEYOND
@@ -91,8 +93,9 @@ def test_a_cell_that_swallows_the_interrupt_of_the_time_limit_fails(tmp_path):
 
 
 def test_an_output_that_has_changed_fails(tmp_path):
-    path = small(tmp_path, "# NBVAL_CHECK_OUTPUT\nprint(1 + 1)")
+    path = small(tmp_path, "print(1 + 1)")
     notebook = nbformat.read(path, 4)
+    notebook.cells[0].metadata["tags"] = ["nbval-check-output"]
     notebook.cells[0].execution_count = 1
     notebook.cells[0].outputs = [nbformat.v4.new_output("stream", name="stdout", text="3\n")]
     nbformat.write(notebook, path)
