@@ -3,7 +3,6 @@
 import errno
 import hashlib
 import http.client
-import os
 import re
 import ssl
 import time
@@ -11,9 +10,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import certifi
-
 from course_lib.pretrained.cache import WeightsProblem, unwritable
+from course_lib.pretrained.network import certificates
 from course_lib.pretrained.progress import Progress
 from course_lib.pretrained.sources import Source
 
@@ -84,7 +82,7 @@ def _pull(source: Source, address: str, part: Path, seconds: float, progress: Pr
     if have:
         request.add_header("Range", f"bytes={have}-")
     try:
-        response = urllib.request.urlopen(request, timeout=seconds, context=_certificates())
+        response = urllib.request.urlopen(request, timeout=seconds, context=certificates())
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == 416:  # nothing after this byte: what is here belongs to another file
@@ -173,16 +171,6 @@ def _refused(source: Source, error: Exception) -> Exception:
 def _reason(error: Exception) -> str:
     reason = getattr(error, "reason", error)
     return str(reason) or type(reason).__name__
-
-
-def _certificates() -> ssl.SSLContext:
-    """Trust what the system trusts (or SSL_CERT_FILE names), certifi, and what pip was given."""
-    context = ssl.create_default_context()
-    named = (os.environ.get("PIP_CERT"), os.environ.get("REQUESTS_CA_BUNDLE"))
-    for place in (certifi.where(), *named):
-        if place and Path(place).is_file():
-            context.load_verify_locations(cafile=place)
-    return context
 
 
 def _size(part: Path) -> int:

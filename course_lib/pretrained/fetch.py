@@ -10,6 +10,7 @@ import filelock
 
 from course_lib.pretrained.cache import WeightsProblem, cache_folder, make_cache
 from course_lib.pretrained.download import disk_problem, download
+from course_lib.pretrained.network import Patience, SignOfLife
 from course_lib.pretrained.packages import file_address
 from course_lib.pretrained.sources import SOURCES, Source
 from course_lib.pretrained.unpack import unpack
@@ -21,13 +22,19 @@ def cached_folder(source: Source, cache: Path | None = None) -> Path | None:
     return None if source.faults(folder) else folder
 
 
-def fetch(source: Source, cache: Path | None = None, say: Callable[[str], None] = print) -> Path:
+def fetch(
+    source: Source,
+    cache: Path | None = None,
+    say: Callable[[str], None] = print,
+    patience: Patience | None = None,
+) -> Path:
     """Give the folder with the files of a source, fetching them first if they are not there.
 
     A fetch that was interrupted goes on where it stopped. Of two at once, one fetches and the
-    other waits.
+    other waits. ``patience`` bounds the wait for a network that is not there.
 
-    Errors: WeightsProblem, in one sentence that says what was tried and what to do.
+    Errors: WeightsProblem, in one sentence that says what was tried and what to do; NoNetwork, a
+    kind of it, where no server answers.
     """
     cache = make_cache(cache or cache_folder())
     if folder := cached_folder(source, cache):
@@ -39,15 +46,19 @@ def fetch(source: Source, cache: Path | None = None, say: Callable[[str], None] 
         say(f"Another program is fetching {source.name}: waiting for it.")
         lock.acquire()
     try:
-        return cached_folder(source, cache) or _fetch(source, cache, say)
+        return cached_folder(source, cache) or _fetch(source, cache, say, patience)
     finally:
         lock.release()
 
 
-def _fetch(source: Source, cache: Path, say: Callable[[str], None]) -> Path:
+def _fetch(
+    source: Source, cache: Path, say: Callable[[str], None], patience: Patience | None
+) -> Path:
     target, part = cache / source.name, cache / f"{source.package}-{source.version}.part"
     _check_room(source, cache, part)
-    address = file_address(source)
+    address = file_address(source, patience)
+    if patience is not None:
+        SignOfLife(address, patience).expect()
     megabytes, have = source.size / 10**6, part.stat().st_size if part.exists() else 0
     going_on = f", going on at {have / 10**6:.0f} MB" if have else ""
     say(f"Fetching {source.requirement} ({megabytes:.0f} MB) into {target}{going_on}.")

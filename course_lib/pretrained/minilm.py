@@ -1,7 +1,7 @@
 """MiniLM, a small real encoder: 6 layers of 12 heads that read English sentences."""
 
 import json
-import os
+import logging
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -12,12 +12,16 @@ import torch
 
 from course_lib.pretrained.cache import WeightsProblem
 from course_lib.pretrained.fetch import cached_folder, fetch
+from course_lib.pretrained.network import NoNetwork, Patience, SignOfLife
 from course_lib.pretrained.packages import installed_folder
 from course_lib.pretrained.sources import MINILM
 
 HUB_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 LAYERS, HEADS = 6, 12
 MOST_PIECES = 64  # what a picture can show, [CLS] and [SEP] counted
+NEEDED = ("config.json", "model.safetensors", "tokenizer.json")
+COMMAND = "`make models` (or python -m course_lib.pretrained.fetch minilm)"
+TALKATIVE = ("transformers", "huggingface_hub", "urllib3", "httpx", "httpcore")  # loggers
 EXAMPLE = Path(__file__).parent / "minilm_example.safetensors"
 
 
@@ -86,12 +90,16 @@ class StoredExample:
         return Reading(json.loads(about["tokens"]), weights, note)
 
 
+_no_network: dict[str, str] = {}  # what gave no answer in this kernel, and is not asked again
+
+
 def load_encoder(
     folder: str | Path | None = None, say: Callable[[str], None] = print
 ) -> Encoder | StoredExample:
     """Load MiniLM: from ``folder``, else the cache, an installed package, the index, the hub.
 
     Where none of these has it, the stored example is given, and one sentence says what was tried.
+    A network that is not there costs at most ten seconds, once in a kernel.
 
     Errors: ValueError for a ``folder`` that does not hold the model.
     """
@@ -101,29 +109,40 @@ def load_encoder(
     for place, find in (
         ("the course's cache", lambda: cached_folder(MINILM)),
         ("an installed package", lambda: installed_folder(MINILM)),
-        ("the Python index", lambda: fetch(MINILM, say=say)),
+        ("the hub's own cache", _hub_cache),
     ):
         try:
             found = find()
             if found is not None:
                 return _from_folder(found, place)
             tried.append(f"{place} (not there)")
-        except WeightsProblem as problem:
-            tried.append(f"{place} ({str(problem).rstrip('.')})")
         except (OSError, ValueError) as error:
             tried.append(f"{place} ({_first_line(error)})")
-    try:
-        return _from_hub()
-    except (OSError, ValueError) as error:
-        tried.append(f"the model hub ({_first_line(error)})")
-    why = "No weights could be had. Tried: " + "; ".join(tried) + "."
+    patience = Patience()
+    hub = None if "the model hub" in _no_network else SignOfLife(_hub_address(), patience)
+    for place, load in (
+        ("the Python index", lambda: _from_index(patience, say)),
+        ("the model hub", lambda: _from_hub(hub, say)),
+    ):
+        if place not in _no_network:
+            try:
+                return load()
+            except NoNetwork:
+                _no_network[place] = "no answer"
+            except (WeightsProblem, OSError, ValueError) as error:
+                tried.append(f"{place} ({_first_line(error)})")
+        if place in _no_network:
+            tried.append(f"{place} ({_no_network[place]})")
+    why = (
+        f"MiniLM's weights could not be had, so the stored example is used (tried: "
+        f"{'; '.join(tried)}): once there is a network, {COMMAND} fetches them."
+    )
     say(why)
     return StoredExample(why)
 
 
 def _from_named_folder(folder: Path) -> Encoder:
-    missing = [n for n in ("config.json", "model.safetensors", "tokenizer.json")
-               if not (folder / n).is_file()]  # fmt: skip
+    missing = [name for name in NEEDED if not (folder / name).is_file()]
     if missing:
         raise ValueError(
             f"{folder} does not hold MiniLM: {', '.join(missing)} missing. Name the folder that "
@@ -139,9 +158,32 @@ def _from_folder(folder: Path, place: str) -> Encoder:
     return _load(str(folder), place, local_files_only=True)
 
 
-def _from_hub() -> Encoder:
-    os.environ.setdefault("HF_HUB_DOWNLOAD_TIMEOUT", "10")
-    os.environ.setdefault("HF_HUB_ETAG_TIMEOUT", "5")
+def _from_index(patience: Patience, say: Callable[[str], None]) -> Encoder:
+    return _from_folder(fetch(MINILM, say=say, patience=patience), "the Python index")
+
+
+def _hub_cache() -> Path | None:
+    """The folder in which the hub's library keeps the model, if it has fetched it before."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = [try_to_load_from_cache(HUB_NAME, name) for name in NEEDED]
+    return Path(found[0]).parent if all(isinstance(one, str) for one in found) else None
+
+
+def _hub_address() -> str:
+    from huggingface_hub import constants
+
+    return f"{constants.ENDPOINT}/{HUB_NAME}/resolve/main/config.json"
+
+
+def _from_hub(hub: SignOfLife, say: Callable[[str], None]) -> Encoder:
+    """Let transformers fetch it. Its library would try six times; a sign of life is asked first."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        raise OSError("HF_HUB_OFFLINE is set")
+    hub.expect()
+    say(f"Fetching {HUB_NAME} ({sum(MINILM.files.values()) / 10**6:.0f} MB) from the model hub.")
     return _load(HUB_NAME, "the model hub")
 
 
@@ -169,19 +211,22 @@ def _load(name: str, place: str, **where) -> Encoder:
 
 @contextmanager
 def _quiet():
-    """Keep transformers' bars and warnings out of a lesson; errors pass."""
-    from transformers.utils import logging
+    """Keep the bars, warnings and log lines of the libraries out of a lesson; errors pass."""
+    from transformers.utils import logging as bars
 
-    level = logging.get_verbosity()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    loggers = [logging.getLogger(name) for name in TALKATIVE]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    bars.disable_progress_bar()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logging.set_verbosity(level)
-        logging.enable_progress_bar()
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        bars.enable_progress_bar()
 
 
 def _first_line(error: BaseException) -> str:

