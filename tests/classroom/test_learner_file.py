@@ -4,15 +4,18 @@ import errno
 import inspect
 import math
 import os
+import re
 import subprocess
 import sys
 import textwrap
+import warnings
 
 import pytest
 import torch
+from filelock import FileLock
 from torch import nn
 
-from course_lib.classroom import learner_file, storage
+from course_lib.classroom import learner_file, quiz, storage
 from course_lib.classroom.learner_file import passed_parts, save_part
 from course_lib.transformer.attention import causal_mask, scaled_dot_product_attention
 
@@ -159,17 +162,70 @@ def test_a_file_that_cannot_be_written_is_explained_and_left_whole(
     assert not list(folder.glob(".*.tmp"))
 
 
-def test_a_folder_that_is_not_there_is_explained(monkeypatch, tmp_path):
-    monkeypatch.setenv("COURSE_FOLDER", str(tmp_path / "gone"))
+def test_a_folder_that_is_not_there_is_made(monkeypatch, tmp_path):
+    monkeypatch.setenv("COURSE_FOLDER", str(tmp_path / "new" / "course"))
+    assert "Saved" in save_part("row_softmax", "def row_softmax(x): return x")
+    assert "row_softmax" in passed_parts()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's own odd places")
+@pytest.mark.parametrize("place", ["/proc", "/proc/self/new", "/sys", "/dev/full", "/dev/null/x"])
+def test_a_folder_that_takes_no_files_is_said_at_once(monkeypatch, place):
+    monkeypatch.setenv("COURSE_FOLDER", place)
+    monkeypatch.setattr(storage, "WAIT", 600.0)
     note = save_part("row_softmax", "def row_softmax(x): return x")
-    assert note.startswith("Your part counts, but") or "Saved" in note
-    if "Saved" not in note:
-        assert "COURSE_FOLDER" in note
+    assert re.fullmatch(
+        r"Your part counts, but my_transformer\.py could not be written: [^.]*\. [^.]*\.", note
+    )
+    assert place in note and "COURSE_FOLDER" in note
+    assert quiz("00", answers={1: "a"}).text.endswith(note.split("written: ")[1])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows locks files by other means")
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_drive_that_refuses_locks_is_said_at_once(folder, monkeypatch, number):
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    note = save_part("row_softmax", "def row_softmax(x): return x")
+    assert os.strerror(number) in note and f"The drive of {folder} can't lock files" in note
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows locks files by other means")
+def test_on_a_drive_without_locks_a_part_is_saved_and_nothing_is_warned_of(folder, monkeypatch):
+    def lacking(*_):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("fcntl.flock", lacking)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert (
+            save_part("row_softmax", "def row_softmax(x): return x")
+            == "Saved in my_transformer.py."
+        )
+    assert told == [] and "row_softmax" in passed_parts()
+
+
+def test_a_file_that_another_notebook_holds_costs_two_seconds(folder):
+    with FileLock(folder / ".my_transformer.py.lock"):
+        code = (
+            "import time; from course_lib.classroom.learner_file import save_part\n"
+            "began = time.monotonic()\n"
+            "print(save_part('row_softmax', 'def row_softmax(x): return x'))\n"
+            "print(time.monotonic() - began)"
+        )
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    note, seconds = run.stdout.splitlines()
+    assert "another notebook has held my_transformer.py for 2 seconds" in note
+    assert 2 <= float(seconds) < 4
 
 
 def test_eight_processes_at_once_lose_no_part(folder):
     code = (
-        "import sys; from course_lib.classroom.learner_file import save_part\n"
+        "import sys; from course_lib.classroom import storage\n"
+        "from course_lib.classroom.learner_file import save_part\n"
+        "storage.WAIT = 60.0\n"
         "for i in range(5): save_part(f'part{sys.argv[1]}{i}', "
         "f'def part{sys.argv[1]}{i}(): return {i}')"
     )
