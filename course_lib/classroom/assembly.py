@@ -89,7 +89,7 @@ def _learners() -> tuple[dict[str, object], str]:
         return {}, ""
     try:
         space = run_file()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return {}, (
             f"{FILE} does not run ({type(error).__name__}: {error}), so none of its parts is used. "
             "Mend that line, or pass the part again."

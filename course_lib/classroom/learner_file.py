@@ -14,6 +14,7 @@ from traceback import extract_tb
 
 from course_lib.classroom.borrowed import Needs, needs_of
 from course_lib.classroom.lessons import PART_ORDER
+from course_lib.classroom.sandbox_state import kept_state
 from course_lib.classroom.storage import course_folder, explain_failure, locked
 from course_lib.files import write_whole
 
@@ -56,9 +57,10 @@ def save_part(name: str, source: str, namespace: Mapping | None = None) -> str:
 
 
 def run_file() -> dict:
-    """Run the learner's file in a namespace of its own, and return it."""
+    """Run the learner's file in a namespace of its own, and return it. It changes no setting."""
     space = {"__name__": Path(FILE).stem}
-    exec(compile(learner_file().read_text("utf-8-sig"), FILE, "exec"), space)
+    with kept_state([]):
+        exec(compile(learner_file().read_text("utf-8-sig"), FILE, "exec"), space)
     return space
 
 
@@ -95,7 +97,7 @@ def _does_not_run() -> list[str]:
     """Try the file as an import would, and say where it stops."""
     try:
         run_file()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         line = next(
             (f.lineno for f in reversed(extract_tb(error.__traceback__)) if f.filename == FILE), 0
         )

@@ -1,7 +1,9 @@
-"""Keep what one thread prints, while the others print as before."""
+"""Keep what one thread prints or displays, while the others do so as before."""
 
 import sys
 import threading
+
+from IPython import get_ipython
 
 KEPT_CHARACTERS = 2000
 
@@ -43,16 +45,41 @@ class _Fork:
         return getattr(self._stream, name)
 
 
+def _divert(publisher, thread: threading.Thread, printed: Printed):
+    """Take what ``thread`` shows with ``display()`` aside as text; return what undoes this."""
+
+    def publish(data, *more, **named):
+        if threading.current_thread() is not thread:
+            return real_publish(data, *more, **named)
+        printed.add(f"{data.get('text/plain', '(shown with display)')}\n")
+
+    def clear_output(*more, **named):
+        if threading.current_thread() is not thread:
+            return real_clear(*more, **named)
+
+    real_publish, real_clear = publisher.publish, publisher.clear_output
+    publisher.publish, publisher.clear_output = publish, clear_output
+
+    def undo():
+        publisher.publish, publisher.clear_output = real_publish, real_clear
+
+    return undo
+
+
 class Capture:
-    """Divert what ``thread`` prints to stdout and stderr into ``printed``."""
+    """Divert what ``thread`` prints to stdout and stderr, or displays, into ``printed``."""
 
     def __init__(self, thread: threading.Thread, printed: Printed):
         self.streams = sys.stdout, sys.stderr
         self.forks = tuple(_Fork(stream, thread, printed) for stream in self.streams)
         sys.stdout, sys.stderr = self.forks
+        shell = get_ipython()
+        self.end_display = _divert(shell.display_pub, thread, printed) if shell else None
 
     def end(self) -> bool:
         """Put the streams back; say whether others had been put in their place."""
         replaced = (sys.stdout, sys.stderr) != self.forks
         sys.stdout, sys.stderr = self.streams
+        if self.end_display:
+            self.end_display()
         return replaced

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from IPython import get_ipython
 
+from course_lib.classroom.sandbox_settings import read_settings, restore_settings
+
 DEEPEST = 10_000
 _PATCHABLE = {"torch": torch, "torch.nn.functional": F, "torch.Tensor": torch.Tensor}
 
@@ -17,7 +19,7 @@ _PATCHABLE = {"torch": torch, "torch.nn.functional": F, "torch.Tensor": torch.Te
 def kept_state(notes: list[str]):
     """Restore random states, torch's global settings and its functions; add a note on each."""
     randomness = _random_states()
-    settings = torch.get_default_dtype(), torch.get_num_threads(), sys.getrecursionlimit()
+    settings = read_settings()
     folder = os.getcwd()
     names = {place: dict(vars(owner)) for place, owner in _PATCHABLE.items()}
     try:
@@ -25,7 +27,7 @@ def kept_state(notes: list[str]):
             yield
     finally:
         # Settings first: setting a dtype makes torch replace some names of its own.
-        _restore_settings(settings, notes)
+        restore_settings(settings, notes)
         _restore_functions(names, notes)
         _restore_randomness(randomness, notes)
         if os.getcwd() != folder:
@@ -96,24 +98,6 @@ def _same_state(one, other) -> bool:
     if isinstance(one[0], str):  # numpy's: a name, an array, and numbers
         return one[1].tobytes() == other[1].tobytes() and one[2:] == other[2:]
     return one == other
-
-
-def _restore_settings(before: tuple, notes: list[str]) -> None:
-    dtype, threads, depth = before
-    if torch.get_default_dtype() != dtype:
-        notes.append(
-            f"Your code set torch's default dtype to {torch.get_default_dtype()}; it is {dtype} "
-            "again."
-        )
-        torch.set_default_dtype(dtype)
-    if torch.get_num_threads() != threads:
-        notes.append(
-            f"Your code set torch to {torch.get_num_threads()} threads; it is {threads} again."
-        )
-        torch.set_num_threads(threads)
-    if sys.getrecursionlimit() != depth:
-        notes.append(f"Your code changed the recursion limit; it is {depth} again.")
-        sys.setrecursionlimit(depth)
 
 
 def _is_torchs(value) -> bool:

@@ -7,11 +7,16 @@ import threading
 import time
 import traceback
 
+import matplotlib.pyplot as plt
+import nbformat
 import numpy as np
 import pytest
 import torch
+from nbclient import NotebookClient
 
 from course_lib.classroom import EXERCISES
+from course_lib.classroom.learner_file import FILE, run_file, save_part
+from course_lib.classroom.sandbox_settings import SETTINGS, read_settings
 
 MASK, LOOKUP = EXERCISES["causal_mask"], EXERCISES["soft_lookup"]
 RIGHT = MASK.reference
@@ -153,21 +158,98 @@ def test_the_random_states_are_put_back_and_a_pass_says_so():
     assert (random.random(), np.random.rand()) == expected[1:]
 
 
-def test_torchs_settings_and_functions_are_put_back():
-    softmax, dtype, threads = torch.softmax, torch.get_default_dtype(), torch.get_num_threads()
+def test_torchs_functions_are_put_back():
+    softmax = torch.softmax
 
     def breaks(n):
         torch.softmax = lambda *a, **k: None
-        torch.set_default_dtype(torch.float64)
-        torch.set_num_threads(threads + 1)
-        sys.setrecursionlimit(500)
         return RIGHT(n)
 
-    depth = sys.getrecursionlimit()
     verdict = judge(breaks)
     assert torch.softmax is softmax and "replaced `torch.softmax`" in verdict.feedback
-    assert torch.get_default_dtype() == dtype and torch.get_num_threads() == threads
-    assert sys.getrecursionlimit() == depth
+
+
+CHANGES = {
+    "default dtype": lambda: torch.set_default_dtype(torch.float64),
+    "threads": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
+    "recursion limit": lambda: sys.setrecursionlimit(500),
+    "how torch prints": lambda: torch.set_printoptions(precision=1, sci_mode=True),
+    "how numpy prints": lambda: np.set_printoptions(precision=1, suppress=True),
+    "deterministic": lambda: torch.use_deterministic_algorithms(True, warn_only=True),
+    "anomalies": lambda: torch.autograd.set_detect_anomaly(True),
+    "figures": lambda: plt.figure(),
+    "default device": lambda: torch.set_default_device("meta"),
+    "recording of gradients": lambda: torch.set_grad_enabled(False),
+}
+# Each thread has its own of these, in most versions; the check's own thread ends with the check.
+OF_ONE_THREAD = {"default device", "recording of gradients", "threads", "how numpy prints"}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_setting_is_put_back_and_the_verdict_says_so(name):
+    def changes(n):
+        mask = RIGHT(n)
+        CHANGES[name]()
+        return mask
+
+    before = read_settings()
+    verdict = judge(changes)
+    assert read_settings() == before
+    assert name in verdict.feedback or name in OF_ONE_THREAD
+
+
+def test_every_setting_that_is_kept_is_changed_by_a_test():
+    assert len(CHANGES) == len(SETTINGS)
+    for name in CHANGES:
+        assert sum(name in setting.said for setting in SETTINGS) == 1
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_learners_file_changes_no_setting_of_the_notebook(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_FOLDER", str(tmp_path))
+    (tmp_path / FILE).write_text("from tests.classroom.test_sandbox import CHANGES\n"
+                                 f"CHANGES[{name!r}]()\n")  # fmt: skip
+    before = read_settings()
+    run_file()
+    assert read_settings() == before
+
+
+def test_a_learners_file_that_exits_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_FOLDER", str(tmp_path))
+    (tmp_path / FILE).write_text("import sys\nsys.exit(3)\n")
+    assert "raises SystemExit" in save_part("causal_mask", "def causal_mask(n):\n    return n")
+
+
+IN_A_KERNEL = """
+import torch
+from IPython.display import clear_output, display, HTML
+from course_lib.classroom import EXERCISES
+import matplotlib.pyplot as plt
+plt.plot([1, 2])
+def causal_mask(n):
+    clear_output()
+    display(torch.ones(n), HTML("<b>bold</b>"))
+    print("a printed line")
+    plt.figure()
+    plt.plot([1, 2, 3])
+    plt.show()
+    return torch.ones(n, n, dtype=torch.bool).tril()
+verdict = EXERCISES["causal_mask"].judge(causal_mask)
+display("shown afterwards")
+assert verdict.passed
+assert "tensor([1., 1." in verdict.feedback and "a printed line" in verdict.feedback
+assert "HTML object" in verdict.feedback and "<b>" not in verdict.feedback
+plt.close("all")
+"""
+
+
+def test_nothing_that_a_checked_function_displays_reaches_the_page():
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(IN_A_KERNEL)])
+    NotebookClient(notebook, timeout=120).execute()
+    shown = [
+        (o.output_type, o.get("data", {}).get("text/plain")) for o in notebook.cells[0].outputs
+    ]
+    assert shown == [("display_data", "'shown afterwards'")]
 
 
 def test_thousands_of_printed_lines_become_a_few(capsys):
