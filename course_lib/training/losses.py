@@ -14,7 +14,8 @@ def label_smoothing_loss(
 
     Source: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4 (eps = 0.1).
 
-    Shapes: ``logits`` (B, T, V), ``target`` (B, T) integers, ``pad_id`` marks padding -> ().
+    Shapes: ``logits`` (B, T, V), ``target`` (B, T) integers -> (). ``pad_id`` marks padding: one of
+    the V classes, or a number outside of them, as torch's own loss has it with -100.
 
     >>> label_smoothing_loss(torch.zeros(1, 2, 5), torch.tensor([[3, 0]]), 0.1, pad_id=0)
     tensor(1.6094)

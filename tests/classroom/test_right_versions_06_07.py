@@ -135,6 +135,14 @@ def by_smoothed_targets(logits, target, smoothing, pad_id):
     return (loss * real).sum() / real.sum().clamp(min=1)
 
 
+def gathered_first(logits, target, smoothing, pad_id):
+    log_p = logits.log_softmax(-1)
+    picked = log_p.gather(-1, target.unsqueeze(-1)).squeeze(-1)  # padding too: it is a class
+    loss = -(1 - smoothing) * picked - smoothing * log_p.mean(-1)
+    real = target != pad_id
+    return loss.masked_fill(~real, 0.0).sum() / real.sum().clamp(min=1)
+
+
 def by_logsumexp(logits, target, smoothing, pad_id):
     real = target != pad_id
     log_z = logits.logsumexp(-1)
@@ -208,7 +216,7 @@ RIGHT = {
     "shift_right": (padded_in_front, rolled, copied_into_a_new_one, row_by_row),
     "DecoderLayer": (InLines, InSublayers, WithDropoutOfNothing),
     "Transformer": (OwnPositions, MasksAlways),
-    "label_smoothing_loss": (built_in, by_smoothed_targets, by_logsumexp),
+    "label_smoothing_loss": (built_in, by_smoothed_targets, gathered_first, by_logsumexp),
     "noam_learning_rate": (piecewise, as_a_tensor),
     "greedy_decode": (columns, preallocated, decoding()),
     "beam_score": (in_logs, by_the_inverse),

@@ -13,15 +13,13 @@ def _labels(target, classes, on, off):
 
 def _without_target_and_pad(target, classes, eps, pad_id):
     share = _labels(target, classes, 1 - eps, eps / (classes - 2))
-    if 0 <= pad_id < classes:
-        share[..., pad_id] = torch.where(target == pad_id, 1 - eps, 0.0)
+    share[..., pad_id] = torch.where(target == pad_id, 1 - eps, 0.0)
     return share
 
 
 def _without_pad(target, classes, eps, pad_id, over):
     share = torch.full((*target.shape, classes), eps / over)
-    if 0 <= pad_id < classes:
-        share[..., pad_id] = 0.0
+    share[..., pad_id] = 0.0
     return share + _labels(target, classes, 1 - eps, 0.0)
 
 
@@ -115,8 +113,7 @@ def smoothed_loss(logits, target, smoothing, pad_id, *, read="right", smooth="ri
     tensor(1.6094)
     """
     classes = logits.size(-1)
-    inside = target.clamp_min(0)  # a padding id outside the vocabulary
-    loss = SMOOTHINGS[smooth](READINGS[read](logits), inside, smoothing, pad_id)
+    loss = SMOOTHINGS[smooth](READINGS[read](logits), target, smoothing, pad_id)
     return MEANS[mean](loss, target != pad_id, classes)
 
 
@@ -140,7 +137,7 @@ def uniform_part_over_all(logits, target, smoothing, pad_id, *, counted_alike):
     """Padding left out of the target's part alone."""
     log_p = logits.log_softmax(-1)
     real = target != pad_id
-    right = -(log_p.gather(-1, target.clamp_min(0).unsqueeze(-1)).squeeze(-1) * real).sum()
+    right = -(log_p.gather(-1, target.unsqueeze(-1)).squeeze(-1) * real).sum()
     spread, count = -log_p.mean(-1), real.sum().clamp_min(1)
     spread = spread.sum() / count if counted_alike else spread.mean()
     return (1 - smoothing) * right / count + smoothing * spread
