@@ -46,7 +46,13 @@ def describe_stop(exercise, run: Run) -> str:
 
 
 def describe_failure(
-    exercise, run: Run, seen: list[Seen], wrong: list[Seen], found: tuple[Group, ...], steady: bool
+    exercise,
+    run: Run,
+    seen: list[Seen],
+    wrong: list[Seen],
+    found: tuple[Group, ...],
+    shown: tuple[tuple[Mistake, str], ...],
+    steady: bool,
 ) -> str:
     """Explain what is wrong: errors, known mistakes, then properties and the first difference."""
     raised = [one for one in wrong if one.outcome.error is not None]
@@ -66,7 +72,8 @@ def describe_failure(
     else:
         right = len(seen) - len(wrong)
         counted = [] if raised else [f"Right on {right} of {len(seen)} inputs."]
-        told = _describe_unknown(exercise, seen, wrong, steady)
+        told = [_describe_shown(*one) for one in shown]
+        told = told or _describe_unknown(exercise, seen, wrong, steady)
         # As above: what stops the code at an edge comes last.
         first = not raised or raised[0].probe.core
         paragraphs = [*stopped, *counted, *told] if first else [*told, *stopped]
@@ -106,6 +113,13 @@ def _describe_group(group: Group, told: list[Seen], whole: bool) -> str:
     if other is not None or first.convention:
         parts.append("That is a convention, right elsewhere, and not the one of this course.")
     return f"{' '.join(part for part in parts if part)}\n\nNext: {first.next_step}"
+
+
+def _describe_shown(mistake: Mistake, evidence: str) -> str:
+    text = f"{evidence} Your function {mistake.title}. {mistake.means}"
+    if mistake.convention:
+        text += " That is a convention, right elsewhere, and not the one of this course."
+    return f"{text}\n\nNext: {mistake.next_step}"
 
 
 def _evidence(mistake: Mistake, told: list[Seen]) -> str:

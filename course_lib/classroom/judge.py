@@ -11,7 +11,7 @@ from course_lib.classroom.feedback import (
 )
 from course_lib.classroom.judge_observe import observe
 from course_lib.classroom.judge_parts import Outcome, Probe, Seen
-from course_lib.classroom.judge_recognise import recognise
+from course_lib.classroom.judge_recognise import evident, recognise
 from course_lib.classroom.sandbox import run_each
 from course_lib.classroom.verdict import Verdict
 
@@ -49,8 +49,10 @@ def judge(exercise, fn: Callable, *, time_limit: float | None = None) -> Verdict
     if not wrong and steady:
         return Verdict(True, (), describe_pass(exercise, run))
     found = recognise(exercise, seen) if wrong else ()
-    names = tuple(dict.fromkeys(mistake.name for group in found for mistake in group))
-    return Verdict(False, names, describe_failure(exercise, run, seen, wrong, found, steady))
+    shown = evident(exercise, seen) if wrong and steady and not found else ()
+    named = [*(mistake for group in found for mistake in group), *(mistake for mistake, _ in shown)]
+    names = tuple(dict.fromkeys(mistake.name for mistake in named))
+    return Verdict(False, names, describe_failure(exercise, run, seen, wrong, found, shown, steady))
 
 
 def is_stub(fn: Callable) -> bool:

@@ -119,7 +119,9 @@ class Mistake:
     it never says a false thing. ``means``: what that means. ``next_step``: not the answer.
     ``versions``: faulty implementations; a learner's part that equals one on every probe has
     made this mistake. ``recognise``: for what no fixed implementation shows (randomness): told
-    all that was seen, it says whether this is the mistake. ``convention``: right elsewhere.
+    all that was seen, it says whether this is the mistake. ``evident``: asked where no version of
+    any mistake agrees; told all that was seen, it gives a true sentence that shows this mistake,
+    however the rest was written, or None. ``convention``: right elsewhere.
     """
 
     name: str
@@ -129,6 +131,7 @@ class Mistake:
     saw: Callable[[Seen], str | None] | None = None
     versions: tuple[Callable, ...] = ()
     recognise: Callable[[list[Seen]], bool] | None = None
+    evident: Callable[[list[Seen]], str | None] | None = None
     convention: bool = False
 
 

@@ -30,6 +30,12 @@ def recognise(exercise, seen: list[Seen]) -> tuple[Group, ...]:
     return ()
 
 
+def evident(exercise, seen: list[Seen]) -> tuple[tuple[Mistake, str], ...]:
+    """The mistakes that show in the results of a part which equals no known version."""
+    told = ((m, m.evident(seen)) for m in exercise.mistakes if m.evident is not None)
+    return tuple((mistake, text) for mistake, text in told if text is not None)
+
+
 def unexplained(exercise, wrong: list[Seen], found: tuple[Group, ...]) -> list[Seen]:
     """The probes on which the learner's part is wrong in another way than what was found."""
     versions = [version for group in found for m in group for version in m.versions]

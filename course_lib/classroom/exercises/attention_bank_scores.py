@@ -11,6 +11,13 @@ from course_lib.classroom.exercises.attention_evidence import (
     leak,
     temperature,
 )
+from course_lib.classroom.exercises.attention_evident import (
+    adds_up_on_dead_rows,
+    fill_too_high,
+    half_overflows,
+    lifts_half,
+    mask_transposed,
+)
 from course_lib.classroom.exercises.attention_stages import attention_with
 from course_lib.classroom.judge_parts import Mistake
 from course_lib.transformer.attention import causal_mask
@@ -51,6 +58,10 @@ def _harmless_dead_rows(scores, mask):
     return hidden.masked_fill((hidden == -torch.inf).all(-1, keepdim=True), 0.0)
 
 
+def _dead_by_mask(weights, scores, mask):
+    return weights if mask is None else weights * mask.any(-1, keepdim=True)
+
+
 # What each mistake does to the chain of stages; several where people do it in several ways.
 CHANGES = {
     "no_scale": [{"scale": lambda q, k, v: 1.0}],
@@ -82,6 +93,12 @@ CHANGES = {
     "mask_multiplies_scores": [{"hide": lambda s, m: s if m is None else s * m}],
     "fill_not_negative_enough": [_fill(-v) for v in (10.0, 20.0, 50.0, 100.0, 1000.0, 1e4)],
     "minus_1e9_overflows_half": [_fill(-v) for v in (1e9, 1e10, 1e20, 1e38)],
+    "mask_lifts_half": [
+        {
+            "hide": lambda s, m: s if m is None else s + (1 - m.float()) * -1e9,
+            "guard": _dead_by_mask,
+        }
+    ],
     "uniform_on_dead_row": [
         {"hide": lambda s, m: s if m is None else s.masked_fill(~m, torch.finfo(s.dtype).min)},
         {"hide": _harmless_dead_rows},
@@ -224,6 +241,7 @@ MISTAKES = (
         "A causal mask becomes an anti-causal one.",
         "The mask has the axes of the scores already: (queries, keys).",
         _looks,
+        evident=mask_transposed,
     ),
     _known(
         "mask_fill_zero",
@@ -285,26 +303,37 @@ MISTAKES = (
     ),
     _known(
         "fill_not_negative_enough",
-        "fills with a number that real scores can fall below",
+        "hides with a number that real scores can fall below",
         "Where the keys that may be seen score very low too, the hidden ones get weight.",
         "No score is below minus infinity.",
         _any(leak, future_leak, dead_row),
+        evident=fill_too_high,
     ),
     _known(
         "minus_1e9_overflows_half",
         "fills with a literal such as -1e9",
-        "float16 ends at 65504 and can't hold it, and a row with nothing to look at gets equal "
-        "weights: it looks at all that it may not see.",
+        "float16 ends at 65504 and can't hold it, and without more, a row with nothing to look at "
+        "gets equal weights: it looks at all that it may not see.",
         "Fill with minus infinity, which every dtype has, and give dead rows zeros.",
         dead_row,
+        evident=half_overflows,
+    ),
+    _known(
+        "mask_lifts_half",
+        "makes float32 of the scores",
+        "A mask turned into float32 numbers lifts float16 scores to float32, and the product with "
+        "v then fails.",
+        "Choose instead of adding: `masked_fill` keeps the dtype of the scores.",
+        evident=lifts_half,
     ),
     _known(
         "uniform_on_dead_row",
-        "gives a row with nothing to look at equal weights",
-        "All of its scores are equal, be they the lowest finite number or a 0 that keeps the "
-        "softmax from 0/0, and so all it may not see gets the same share.",
+        "gives a row with nothing to look at weights all the same",
+        "Its scores are finite, be they a very low number or a 0 that keeps the softmax from 0/0, "
+        "and so all that it may not see gets a share.",
         "Set the weights of such a row to zero, after the softmax.",
         dead_row,
+        evident=adds_up_on_dead_rows,
     ),
     _known(
         "first_mask_for_all",

@@ -13,6 +13,7 @@ from course_lib.classroom.exercises.attention_evidence import (
     row_sums,
     swapped,
 )
+from course_lib.classroom.exercises.attention_evident import sums_over
 from course_lib.classroom.exercises.attention_stages import attention_with
 from course_lib.classroom.judge_parts import Mistake, Seen
 from course_lib.transformer.attention import scaled_dot_product_attention
@@ -168,6 +169,7 @@ MISTAKES = (
         "the keys.",
         "Which axis of (queries, keys) should sum to 1 along a row?",
         axis_sums(-2, "queries"),
+        evident=sums_over(-2, "queries"),
     ),
     _known(
         "softmax_over_heads",
@@ -175,6 +177,7 @@ MISTAKES = (
         "The heads compete with each other. Each should share its own attention among the keys.",
         "The keys are the last axis.",
         axis_sums(-3, "heads"),
+        evident=lambda seen: sums_over(-3, "heads")(seen) or sums_over(1, "heads")(seen),
     ),
     _known(
         "softmax_over_batch",
@@ -182,6 +185,7 @@ MISTAKES = (
         "Examples of a batch compete; with one example every weight is 1.",
         "The keys are the last axis.",
         row_sums,
+        evident=sums_over(0, "first axis, the batch where there is one,"),
     ),
     _known(
         "softmax_over_everything",

@@ -6,7 +6,7 @@ from itertools import combinations
 import torch
 import torch.nn.functional as F
 
-from course_lib.classroom.compare import same_tensor
+from course_lib.classroom.compare import is_right, same_tensor
 from course_lib.classroom.exercises.label_smoothing_versions import (
     built_in,
     per_token,
@@ -47,17 +47,6 @@ def _nan_mean(logits, target, smoothing, pad_id):
     return per_token(logits[real], target[real], smoothing).sum() / real.sum()
 
 
-def _gathers_padding(logits, target, smoothing, pad_id):
-    real = target != pad_id
-    return (per_token(logits, target, smoothing) * real).sum() / real.sum().clamp_min(1)
-
-
-def _one_hot_padding(logits, target, smoothing, pad_id):
-    real = target != pad_id
-    hot = F.one_hot(target, logits.size(-1)) * (1 - smoothing) + smoothing / logits.size(-1)
-    return -((hot * logits.log_softmax(-1)).sum(-1) * real).sum() / real.sum().clamp_min(1)
-
-
 def _log_of_softmax(logits, target, smoothing, pad_id, floor=None, add=0.0):
     p = logits.softmax(-1) + add
     log_p = (p if floor is None else p.clamp_min(floor)).log()
@@ -73,6 +62,23 @@ def _exp_by_hand(logits, target, smoothing, pad_id):
     right = log_p[real].gather(-1, target[real][:, None])[:, 0]
     loss = (1 - smoothing) * right + smoothing * log_p[real].mean(-1)
     return -loss.sum() / real.sum().clamp_min(1)
+
+
+def _lost_in_large_logits(seen_all: list[Seen]) -> str | None:
+    """Right on every input whose logits are ordinary, wrong where they are in the hundreds."""
+    large = [one for one in seen_all if one.args["logits"].abs().max() > 100]
+    ordinary = [one for one in seen_all if one not in large and one.probe.core]
+    if not all(map(is_right, ordinary)):
+        return None
+    for one in large:
+        if not is_right(one) and one.comparable("loss"):
+            return (
+                f"{where(one)}, whose logits go up to "
+                f"{number(one.args['logits'].abs().max().item())}, your loss is "
+                f"{number(one.yours('loss').item())}, the right one "
+                f"{number(one.right('loss').item())}; with ordinary logits yours is right."
+            )
+    return None
 
 
 def _padding_set_to_zero(logits, target, smoothing, pad_id):
@@ -197,8 +203,8 @@ MISTAKES = (
         "gives one loss for each token",
         "Training needs one number.",
         "Sum over the real tokens, and divide.",
-        lambda x, y, eps, pad: per_token(x, y.clamp_min(0), eps) * (y != pad),
-        lambda x, y, eps, pad: per_token(x, y.clamp_min(0), eps),
+        lambda x, y, eps, pad: per_token(x, y, eps) * (y != pad),
+        lambda x, y, eps, pad: per_token(x, y, eps),
         lambda x, y, eps, pad: per_token(x[y != pad], y[y != pad], eps),
         saw=None,
     ),
@@ -223,17 +229,8 @@ MISTAKES = (
         "Whether a position counts is known from the target, not from the guess.",
         "Which of the two arguments holds the padding?",
         lambda x, y, eps, pad: label_smoothing_loss(
-            x, y.clamp_min(0).masked_fill(x.argmax(-1) == pad, -7), eps, -7
+            x, y.masked_fill(x.argmax(-1) == pad, -7), eps, -7
         ),
-    ),
-    _mistake(
-        "pad_outside_vocabulary",
-        "looks the padding up among the classes",
-        "With pad_id -100, which torch's own loss uses, there is no such class.",
-        "Take the real positions first, or fill the padding with some class before looking up.",
-        _gathers_padding,
-        _one_hot_padding,
-        saw=None,
     ),
     _mistake(
         "smoothing_swapped",
@@ -363,9 +360,9 @@ MISTAKES = (
     ),
     _mistake(
         "log_of_softmax",
-        "takes the logarithm of the softmax",
-        "Very small probabilities are rounded to 0, whose logarithm is minus infinity; a floor "
-        "under them gives a wrong number and no gradient.",
+        "takes exponentials first and their logarithm afterwards, as in `softmax(...).log()`",
+        "Very small probabilities are rounded to 0, whose logarithm is minus infinity, and large "
+        "exponentials overflow; a floor gives a wrong number and no gradient.",
         "Which function of torch does both steps in one?",
         _log_of_softmax,
         _exp_by_hand,
@@ -375,6 +372,7 @@ MISTAKES = (
         lambda *args: _log_of_softmax(*args, floor=1e-9),
         lambda *args: _log_of_softmax(*args, floor=1e-8),
         lambda *args: _log_of_softmax(*args, floor=1e-12),
+        evident=_lost_in_large_logits,
     ),
     _mistake(
         "no_softmax",

@@ -54,31 +54,65 @@ def _saw_spread(seen):
 
 
 def _tokens_meet(all_seen):
-    """Whether changing one token moved another: two probes differ in one token alone."""
+    """Whether changing one token moved another: two probes differ from the first in one alone."""
     by_name = {one.probe.name: one for one in all_seen}
-    plain, changed = by_name.get(PLAIN), by_name.get(CHANGED)
-    if plain is None or changed is None:
-        return None
+    plain = by_name[PLAIN]
     (name,) = plain.results
-    if not (plain.comparable(name) and changed.comparable(name)):
-        return None
-    moved = (plain.yours(name) - changed.yours(name)).abs()[0, 0].max().item()
-    if not moved > 1e-4:
-        return None
-    return (
-        "Two of our inputs differ in the last token of the first example alone. Your result for "
-        f"the first token moved by {number(moved)} between them; it should not move."
-    )
+    for other, changed, watched in ((CHANGED, "last", "first"), (CHANGED_FIRST, "first", "last")):
+        if not (plain.comparable(name) and by_name[other].comparable(name)):
+            continue
+        token = 0 if watched == "first" else -1
+        moved = (plain.yours(name) - by_name[other].yours(name))[0, token].abs().max().item()
+        if moved > 1e-4:
+            return (
+                f"Two of our inputs differ in the {changed} token of the first example alone. Your "
+                f"result for its {watched} token moved by {number(moved)} between them; it should "
+                "not move."
+            )
+    return None
+
+
+def _is_normal(x, axes):
+    spread = x.std(axes, correction=0)
+    return x.mean(axes).abs().max() < 1e-3 and (spread - 1).abs().max() < 1e-2
+
+
+def _normalised_over(axes: tuple[int, ...], what: str, *fewer: tuple[int, ...]):
+    """With gain and bias taken off, three-axis results have mean 0 and spread 1 over ``axes``.
+
+    ``fewer``: sets of axes over which they must not be so already.
+    """
+
+    def evident(all_seen):
+        told = []
+        for one in all_seen:
+            gain, bias = one.args["gain"], one.args["bias"]
+            if not (one.probe.core and one.args["x"].dim() == 3 and one.comparable("y")):
+                continue
+            plain = (one.yours("y") - bias) / gain
+            if not _is_normal(plain, axes) or any(_is_normal(plain, part) for part in fewer):
+                return None
+            token = plain[0, 0]
+            if token.mean().abs() > 0.01:
+                told.append(
+                    f"{where(one)}, gain and bias taken off again, your results have mean 0 and "
+                    f"standard deviation 1 over {what}; the first token has mean "
+                    f"{number(token.mean().item())}."
+                )
+        return told[0] if len(told) > 1 else None
+
+    return evident
 
 
 PLAIN = "two examples of three tokens"
 CHANGED = "the same with another last token"
+CHANGED_FIRST = "the same with another first token"
 
 
-def _tokens(changed=False):
+def _tokens(changed=None):
     x = numbers(2, 3, 7, seed=1) * 2 + 1
-    if changed:
-        x[0, 2] = numbers(7, seed=9) - 3
+    if changed is not None:
+        x[0, changed] = numbers(7, seed=9) - 3
     return x
 
 
@@ -99,7 +133,8 @@ LAYER_NORM = Exercise(
     reference=layer_norm,
     probes=(
         _norm_probe(PLAIN, _tokens, grads=True),
-        _norm_probe(CHANGED, lambda: _tokens(changed=True)),
+        _norm_probe(CHANGED, lambda: _tokens(changed=2)),
+        _norm_probe(CHANGED_FIRST, lambda: _tokens(changed=0)),
         _norm_probe(
             "a large eps, to see where it stands",
             lambda: numbers(5, 3, seed=4),
@@ -225,6 +260,9 @@ LAYER_NORM = Exercise(
             title="takes one mean and one variance for a whole example",
             means="Tokens then influence each other, and so does padding.",
             next_step="Over which axis alone?",
+            evident=_normalised_over(
+                (1, 2), "the tokens and features of an example together", (1,), (2,)
+            ),
             versions=(lambda x, g, b, e: _over((-2, -1) if x.dim() > 1 else -1)(x, g, b, e),),
         ),
         Mistake(
@@ -232,6 +270,7 @@ LAYER_NORM = Exercise(
             title="takes one mean and one variance for the whole tensor",
             means="Examples of a batch then influence each other.",
             next_step="Over which axis alone, and what does `keepdim` do?",
+            evident=_normalised_over((0, 1, 2), "the whole tensor", (1, 2), (1,), (2,)),
             versions=(_over(None),),
         ),
         Mistake(
@@ -239,6 +278,7 @@ LAYER_NORM = Exercise(
             title="takes mean and variance over the tokens, for each feature",
             means="That is closer to BatchNorm: a token's result depends on its neighbours.",
             next_step="Which axis is last?",
+            evident=_normalised_over((1,), "the tokens, for each feature", (2,)),
             versions=(lambda x, g, b, e: _over(-2 if x.dim() > 1 else -1)(x, g, b, e),),
         ),
         Mistake(
@@ -368,7 +408,8 @@ POSITION_WISE_FFN = Exercise(
     reference=position_wise_ffn,
     probes=(
         _ffn_probe(PLAIN, _tokens, 11, grads=True),
-        _ffn_probe(CHANGED, lambda: _tokens(changed=True), 11),
+        _ffn_probe(CHANGED, lambda: _tokens(changed=2), 11),
+        _ffn_probe(CHANGED_FIRST, lambda: _tokens(changed=0), 11),
         _ffn_probe("as many hidden units as features", lambda: numbers(2, 3, 5, seed=6), 5),
         _ffn_probe("one token", lambda: numbers(3, seed=7), 2),
         _ffn_probe("four axes", lambda: numbers(2, 3, 5, 2, seed=8), 7, core=False),
@@ -462,9 +503,10 @@ POSITION_WISE_FFN = Exercise(
         ),
         Mistake(
             name="mixes_positions",
-            title="averages the hidden layer over the tokens",
+            title="lets tokens influence each other",
             means="Position-wise means: every token by itself.",
             next_step="Only the last axis takes part in the products.",
+            evident=_tokens_meet,
             versions=(_hidden_averaged,),
         ),
         Mistake(
