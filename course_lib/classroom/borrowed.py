@@ -3,6 +3,7 @@
 import ast
 import builtins
 import dis
+import inspect
 import math
 import sys
 import types
@@ -152,6 +153,7 @@ def _defines(source: str, name: str) -> bool:
 
 def _around(value) -> Mapping:
     """The namespace that a function or class was written in; an assembled one is in no module."""
+    value = inspect.unwrap(value)  # a decorator's wrapper was written in another module
     own = getattr(value, "__globals__", None)
     if own is None:
         methods = (f for f in vars(value).values() if isinstance(f, types.FunctionType))

@@ -16,7 +16,7 @@ from course_lib.classroom.exercises import EXERCISES
 from course_lib.classroom.learner_file import FILE, SAVED, passed_parts, run_file, save_part
 from course_lib.classroom.lessons import PART_ORDER
 from course_lib.classroom.markup import paragraphs
-from course_lib.classroom.source import source_of
+from course_lib.classroom.source import source_of, without_checks
 from course_lib.classroom.verdict import CheckFailed, Verdict
 
 _TITLES = {"passed": "✓ Right", "open": "○ Not attempted yet", "failed": "✗ Not right yet"}
@@ -56,7 +56,7 @@ def show_solution(name: str) -> None:
 def solution_source(name: str) -> str:
     """The library's source of a part, below the imports that it needs: it runs as it stands."""
     part = EXERCISES[name].reference
-    source = source_of(part)
+    source = without_checks(source_of(part))
     around = vars(sys.modules[part.__module__])
     lines = {import_line(used, around[used]) for used in global_names(source) if used in around}
     return "\n\n\n".join(["\n".join(sorted(lines)), source]).strip()

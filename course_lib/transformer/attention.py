@@ -5,6 +5,14 @@ import math
 import torch
 import torch.nn.functional as F
 
+from course_lib.transformer.checks import (
+    check_integers,
+    check_mask,
+    check_numbers,
+    check_shapes,
+    check_sizes,
+)
+
 
 def row_softmax(scores: torch.Tensor) -> torch.Tensor:
     """Turn each row of scores into weights that are positive and sum to one.
@@ -16,10 +24,14 @@ def row_softmax(scores: torch.Tensor) -> torch.Tensor:
     Shapes: ``scores`` (..., T, S) -> (..., T, S). The last axis is the one that sums to one.
     A score of -inf gets the weight 0. A row of nothing but -inf gets zeros, and sends no gradient.
 
+    Errors: ValueError or TypeError where shapes or dtypes do not fit, naming them.
+
     >>> row_softmax(torch.tensor([[0.0, 0.0], [10000.0, -10000.0]]))
     tensor([[0.5000, 0.5000],
             [1.0000, 0.0000]])
     """
+    check_numbers(scores=scores)
+    check_shapes(scores=(scores, "...S"))
     dead = (scores == -torch.inf).all(dim=-1, keepdim=True)
     return torch.softmax(scores.masked_fill(dead, 0.0), dim=-1).masked_fill(dead, 0.0)
 
@@ -35,9 +47,13 @@ def soft_lookup(query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -
     Shapes: ``query`` (K,), ``keys`` (S, K), ``values`` (S, V) -> (V,).
     Here V is the width of a value.
 
+    Errors: ValueError or TypeError where shapes or dtypes do not fit, naming them.
+
     >>> soft_lookup(torch.tensor([9.0, 0.0]), torch.eye(2), torch.tensor([[1.0], [5.0]]))
     tensor([1.0005])
     """
+    check_shapes(query=(query, "K"), keys=(keys, "SK"), values=(values, "SV"))
+    check_numbers(query=query, keys=keys, values=values)
     return row_softmax(keys @ query) @ values
 
 
@@ -64,7 +80,7 @@ def scaled_dot_product_attention(
     is None.
 
     Errors: ValueError where shapes do not fit, naming them; TypeError for a mask that is not
-    boolean.
+    boolean, and where q, k and v are not floating numbers of one dtype.
 
     >>> q = torch.tensor([[1.0, 0.0]])
     >>> k = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
@@ -103,44 +119,24 @@ def fused_attention(
 def check_attention_inputs(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None
 ) -> None:
-    """Raise a ValueError or TypeError that names the shapes, where q, k, v, mask do not fit.
+    """Raise a ValueError or TypeError that names the numbers, where q, k, v, mask do not fit.
 
     >>> check_attention_inputs(torch.ones(2, 3), torch.ones(5, 4), torch.ones(5, 4), None)
     Traceback (most recent call last):
-    ValueError: q (2, 3) and k (5, 4) differ in their last axis: 3 and 4 features
+    ValueError: q (2, 3) and k (5, 4) differ in K: 3 and 4; give both the same K
     """
-    shapes = {name: tuple(x.shape) for name, x in (("q", q), ("k", k), ("v", v))}
-    for name, shape in shapes.items():
-        if len(shape) < 2:
-            raise ValueError(f"{name} {shape} needs at least two axes: (positions, features)")
-    if q.size(-1) != k.size(-1):
-        raise ValueError(
-            f"q {shapes['q']} and k {shapes['k']} differ in their last axis: "
-            f"{q.size(-1)} and {k.size(-1)} features"
-        )
-    if k.size(-2) != v.size(-2):
-        raise ValueError(
-            f"k {shapes['k']} and v {shapes['v']} differ in their number of positions: "
-            f"{k.size(-2)} keys and {v.size(-2)} values"
-        )
+    check_shapes(q=(q, "...TK"), k=(k, "...SK"), v=(v, "...SV"))
+    check_numbers(q=q, k=k, v=v)
+    batch = q.shape[:-2]
     try:
-        batch = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+        if not batch == k.shape[:-2] == v.shape[:-2]:
+            batch = torch.broadcast_shapes(batch, k.shape[:-2], v.shape[:-2])
     except RuntimeError:
         raise ValueError(
-            f"the leading axes of q {shapes['q']}, k {shapes['k']} and v {shapes['v']} "
-            "do not broadcast"
+            f"the leading axes of q {tuple(q.shape)}, k {tuple(k.shape)} and v {tuple(v.shape)} "
+            "do not broadcast; give all three the same"
         ) from None
-    if mask is None:
-        return
-    if mask.dtype != torch.bool:
-        raise TypeError(f"mask is {mask.dtype}, expected torch.bool: True where a query may look")
-    scores = (*batch, q.size(-2), k.size(-2))
-    try:
-        fits = torch.broadcast_shapes(mask.shape, scores) == scores
-    except RuntimeError:
-        fits = False
-    if not fits:
-        raise ValueError(f"mask {tuple(mask.shape)} does not broadcast to the scores' {scores}")
+    check_mask((*batch, q.size(-2), k.size(-2)), mask=mask)
 
 
 def causal_mask(n: int) -> torch.Tensor:
@@ -152,11 +148,14 @@ def causal_mask(n: int) -> torch.Tensor:
 
     Shapes: -> (n, n), boolean, True where a query may look.
 
+    Errors: ValueError or TypeError where n is no number of positions.
+
     >>> causal_mask(3)
     tensor([[ True, False, False],
             [ True,  True, False],
             [ True,  True,  True]])
     """
+    check_sizes(n=n)
     return torch.ones(n, n, dtype=torch.bool).tril()
 
 
@@ -167,12 +166,13 @@ def cached_causal_mask(q_len: int, kv_len: int) -> torch.Tensor:
 
     Shapes: -> (q_len, kv_len), boolean, True where a query may look.
 
-    Errors: ValueError where there are more queries than keys.
+    Errors: ValueError where there are more queries than keys, or fewer than none.
 
     >>> cached_causal_mask(2, 5)
     tensor([[ True,  True,  True,  True, False],
             [ True,  True,  True,  True,  True]])
     """
+    check_sizes(q_len=q_len, kv_len=kv_len)
     if q_len > kv_len:
         raise ValueError(f"{q_len} queries are more than {kv_len} keys: the queries are the last")
     return torch.ones(q_len, kv_len, dtype=torch.bool).tril(kv_len - q_len)
@@ -186,10 +186,15 @@ def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
     Shapes: ``lengths`` (B,) integers -> (B, max_len), boolean, True at real tokens.
     A length beyond ``max_len`` fills its row.
 
+    Errors: ValueError or TypeError where shapes or dtypes do not fit, naming them.
+
     >>> padding_mask(torch.tensor([1, 3]), max_len=3)
     tensor([[ True, False, False],
             [ True,  True,  True]])
     """
+    check_shapes(lengths=(lengths, "B"))
+    check_integers(lengths=lengths)
+    check_sizes(max_len=max_len)
     return torch.arange(max_len, device=lengths.device) < lengths.unsqueeze(-1)
 
 
@@ -198,7 +203,11 @@ def expand_key_mask(mask: torch.Tensor) -> torch.Tensor:
 
     Shapes: ``mask`` (B, S) -> (B, 1, 1, S), which broadcasts to (B, H, T, S).
 
+    Errors: ValueError or TypeError where shapes or dtypes do not fit, naming them.
+
     >>> expand_key_mask(torch.tensor([[True, False]])).shape
     torch.Size([1, 1, 1, 2])
     """
+    check_shapes(mask=(mask, "BS"))
+    check_mask(mask.shape, mask=mask)
     return mask[:, None, None, :]

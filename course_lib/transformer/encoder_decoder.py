@@ -7,6 +7,12 @@ from torch import nn
 from torch.nn import functional as F
 
 from course_lib.transformer.attention import causal_mask, expand_key_mask
+from course_lib.transformer.checks import (
+    check_fits,
+    check_integers,
+    check_mask,
+    check_shapes,
+)
 from course_lib.transformer.heads import MultiHeadAttention
 from course_lib.transformer.layers import (
     EncoderLayer,
@@ -83,6 +89,8 @@ class DecoderLayer(nn.Module):
     Shapes: ``x`` (B, T, D), ``memory`` (B, S, D), masks boolean (True where a query may look),
     ``self_mask`` broadcastable to (B, H, T, T), ``memory_mask`` to (B, H, T, S) -> (B, T, D).
 
+    Errors: ValueError or TypeError where shapes or dtypes do not fit, naming them.
+
     >>> layer = DecoderLayer(d_model=6, n_heads=2, d_ff=7)
     >>> layer(torch.ones(1, 3, 6), torch.ones(1, 5, 6), causal_mask(3)).shape
     torch.Size([1, 3, 6])
@@ -112,6 +120,7 @@ class DecoderLayer(nn.Module):
 
     def with_weights(self, x, memory, self_mask=None, memory_mask=None, *, need_weights=True):
         """Return the output and the weights of both attentions: (B, H, T, T), (B, H, T, S)."""
+        check_fits(self.feed_forward.inner.weight, x=x, memory=memory)
         seen = []
 
         def look(attention, at, mask):
@@ -141,6 +150,9 @@ class Transformer(nn.Module):
 
     Shapes: ``source`` (B, S), ``target`` (B, T) integers, ``target`` already shifted right;
     ``source_mask`` (B, S) and ``target_mask`` (B, T), True at real tokens -> logits (B, T, V).
+
+    Errors: ValueError for an id outside the vocabulary; ValueError or TypeError where shapes or
+    dtypes do not fit, naming them.
 
     >>> model = Transformer(Config(n_vocab=11, n_layers=2, d_model=6, d_ff=7, n_heads=2))
     >>> ids = torch.ones(3, 5, dtype=torch.long)
@@ -176,11 +188,14 @@ class Transformer(nn.Module):
 
     def embed(self, ids):
         """Return the scaled embeddings plus the positions, (B, T, D)."""
+        check_shapes(ids=(ids, "BT"))
         positions = sinusoidal_positions(ids.size(1), self.config.d_model)
         return self.drop(scaled_embedding(ids, self.table) + positions.to(self.table))
 
     def encode(self, source, source_mask=None, *, need_weights=True):
         """Return the memory (B, S, D) and each layer's weights (B, H, S, S)."""
+        check_shapes(source=(source, "BS"))
+        check_mask(source.shape, source_mask=source_mask)
         mask = None if source_mask is None else expand_key_mask(source_mask)
         x, seen = self.embed(source), []
         for layer in self.encoder:
@@ -190,6 +205,9 @@ class Transformer(nn.Module):
 
     def decode(self, target, memory, source_mask=None, target_mask=None, *, need_weights=True):
         """Return the logits (B, T, V) and each layer's pair of self- and cross-weights."""
+        check_shapes(target=(target, "BT"), memory=(memory, "BSD"))
+        check_mask(target.shape, target_mask=target_mask)
+        check_mask(memory.shape[:2], source_mask=source_mask)
         self_mask = causal_mask(target.size(1)).to(target.device)
         if target_mask is not None:
             self_mask = self_mask & expand_key_mask(target_mask)
@@ -217,8 +235,12 @@ def shift_right(target: torch.Tensor, bos: int) -> torch.Tensor:
 
     Shapes: ``target`` (B, T) integers -> (B, T).
 
+    Errors: ValueError or TypeError where shapes or dtypes do not fit.
+
     >>> shift_right(torch.tensor([[5, 6, 7]]), bos=1)
     tensor([[1, 5, 6]])
     """
+    check_shapes(target=(target, "BT"))
+    check_integers(target=target)
     first = torch.full_like(target[:, :1], bos)
     return torch.cat([first, target[:, :-1]], dim=1)

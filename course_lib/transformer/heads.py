@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from course_lib.transformer.attention import fused_attention, scaled_dot_product_attention
+from course_lib.transformer.checks import check_fits, check_mask, check_numbers, check_shapes
 
 
 def split_heads(x: torch.Tensor, n_heads: int) -> torch.Tensor:
@@ -16,13 +17,14 @@ def split_heads(x: torch.Tensor, n_heads: int) -> torch.Tensor:
 
     Shapes: ``x`` (B, T, D) -> (B, H, T, K).
 
-    Errors: ValueError where D is not divisible by ``n_heads``.
+    Errors: ValueError where D is not divisible by ``n_heads``, or an axis is missing.
 
     >>> split_heads(torch.arange(4.0).reshape(1, 1, 4), n_heads=2)
     tensor([[[[0., 1.]],
     <BLANKLINE>
              [[2., 3.]]]])
     """
+    check_shapes(x=(x, "...TD"))
     d_model = x.size(-1)
     if n_heads < 1 or d_model % n_heads:
         raise ValueError(f"d_model {d_model} is not divisible by n_heads {n_heads}")
@@ -38,9 +40,12 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
 
     Shapes: ``x`` (B, H, T, K) -> (B, T, H*K).
 
+    Errors: ValueError where an axis is missing.
+
     >>> merge_heads(torch.tensor([[[[0.0, 1.0]], [[2.0, 3.0]]]]))
     tensor([[[0., 1., 2., 3.]]])
     """
+    check_shapes(x=(x, "...HTK"))
     return x.transpose(-3, -2).flatten(-2)  # (B, T, D)
 
 
@@ -61,10 +66,16 @@ def cross_attention(
     Shapes: ``dec`` (B, T, D), ``mem`` (B, S, D), ``wq``, ``wk``, ``wv`` (D, K), ``mem_mask``
     (B, S), True at the memory's real tokens -> z (B, T, K).
 
+    Errors: ValueError or TypeError where shapes or dtypes do not fit, naming them.
+
     >>> dec, mem = torch.zeros(1, 2, 3), torch.ones(1, 5, 3)
     >>> cross_attention(dec, mem, torch.eye(3), torch.eye(3), torch.eye(3)).shape
     torch.Size([1, 2, 3])
     """
+    check_shapes(dec=(dec, "BTD"), mem=(mem, "BSD"))
+    check_shapes(dec=(dec, "BTD"), wq=(wq, "DK"), wk=(wk, "DK"), wv=(wv, "DV"))
+    check_numbers(dec=dec, mem=mem, wq=wq, wk=wk, wv=wv)
+    check_mask(mem.shape[:2], mem_mask=mem_mask)
     mask = None if mem_mask is None else mem_mask[:, None, :]  # (B, 1, S)
     z, _ = scaled_dot_product_attention(dec @ wq, mem @ wk, mem @ wv, mask)
     return z
@@ -84,7 +95,8 @@ class MultiHeadAttention(nn.Module):
     query may look), broadcastable to (B, H, T, S) -> ``z`` (B, T, D), ``weights`` (B, H, T, S).
     With ``need_weights=False`` the fused kernel runs and ``weights`` is None.
 
-    Errors: ValueError where ``d_model`` is not divisible by ``n_heads``.
+    Errors: ValueError where ``d_model`` is not divisible by ``n_heads``; ValueError or TypeError
+    where shapes or dtypes do not fit, naming them.
 
     >>> z, weights = MultiHeadAttention(d_model=6, n_heads=2)(*[torch.ones(1, 5, 6)] * 3)
     >>> z.shape, weights.shape
@@ -102,6 +114,7 @@ class MultiHeadAttention(nn.Module):
         self.output = nn.Linear(d_model, d_model)
 
     def forward(self, query, key, value, mask=None, *, need_weights=True):
+        check_fits(self.query.weight, query=query, key=key, value=value)
         q = split_heads(self.query(query), self.n_heads)  # (B, H, T, K)
         k = split_heads(self.key(key), self.n_heads)  # (B, H, S, K)
         v = split_heads(self.value(value), self.n_heads)

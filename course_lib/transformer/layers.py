@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from course_lib.transformer.checks import check_fits, check_numbers, check_same_shape, check_shapes
 from course_lib.transformer.heads import MultiHeadAttention
 
 
@@ -27,9 +28,13 @@ def layer_norm(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, eps: flo
 
     Shapes: ``x`` (..., D), ``gain`` and ``bias`` (D,) -> (..., D).
 
+    Errors: ValueError or TypeError where shapes or dtypes do not fit, naming them.
+
     >>> layer_norm(torch.tensor([1.0, 3.0]), torch.ones(2), torch.zeros(2), eps=0.0)
     tensor([-1.,  1.])
     """
+    check_shapes(x=(x, "...D"), gain=(gain, "D"), bias=(bias, "D"))
+    check_numbers(x=x, gain=gain, bias=bias)
     centred = x - x.mean(-1, keepdim=True)
     variance = centred.square().mean(-1, keepdim=True)
     return centred / torch.sqrt(variance + eps) * gain + bias
@@ -46,10 +51,14 @@ def position_wise_ffn(
 
     Shapes: ``x`` (..., D), ``w1`` (D, F), ``b1`` (F,), ``w2`` (F, D), ``b2`` (D,) -> (..., D).
 
+    Errors: ValueError or TypeError where shapes or dtypes do not fit, naming them.
+
     >>> w = torch.eye(2)
     >>> position_wise_ffn(torch.tensor([5.0, -5.0]), w, torch.zeros(2), w, torch.ones(2))
     tensor([6., 1.])
     """
+    check_shapes(x=(x, "...D"), w1=(w1, "DF"), b1=(b1, "F"), w2=(w2, "FD"), b2=(b2, "D"))
+    check_numbers(x=x, w1=w1, b1=b1, w2=w2, b2=b2)
     return torch.relu(x @ w1 + b1) @ w2 + b2
 
 
@@ -64,10 +73,14 @@ def post_norm_sublayer(
 
     Shapes: ``x`` (B, T, D) -> (B, T, D).
 
+    Errors: ValueError where ``fn`` does not give the shape that it takes.
+
     >>> post_norm_sublayer(torch.tensor(3.0), fn=torch.square, norm=torch.neg)
     tensor(-12.)
     """
-    return norm(x + drop(fn(x)))
+    out = drop(fn(x))
+    check_same_shape(x, out)
+    return norm(x + out)
 
 
 def pre_norm_sublayer(
@@ -81,16 +94,22 @@ def pre_norm_sublayer(
 
     Shapes: ``x`` (B, T, D) -> (B, T, D).
 
+    Errors: ValueError where ``fn`` does not give the shape that it takes.
+
     >>> pre_norm_sublayer(torch.tensor(3.0), fn=torch.square, norm=torch.neg)
     tensor(12.)
     """
-    return x + drop(fn(norm(x)))
+    out = drop(fn(norm(x)))
+    check_same_shape(x, out)
+    return x + out
 
 
 class FeedForward(nn.Module):
     """Hold the weights of ``position_wise_ffn`` as the linear maps ``inner`` and ``outer``.
 
     Shapes: ``x`` (..., D) -> (..., D).
+
+    Errors: ValueError or TypeError where shapes or dtypes do not fit, naming them.
 
     >>> FeedForward(d_model=3, d_ff=7)(torch.ones(2, 3)).shape
     torch.Size([2, 3])
@@ -102,6 +121,7 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(d_ff, d_model)
 
     def forward(self, x):
+        check_fits(self.inner.weight, x=x)
         return self.outer(torch.relu(self.inner(x)))
 
 
@@ -115,6 +135,8 @@ class EncoderLayer(nn.Module):
 
     Shapes: ``x`` (B, T, D), ``mask`` boolean (True where a query may look), broadcastable to
     (B, H, T, T) -> (B, T, D).
+
+    Errors: ValueError or TypeError where shapes or dtypes do not fit, naming them.
 
     >>> EncoderLayer(d_model=6, n_heads=2, d_ff=7)(torch.ones(1, 5, 6)).shape
     torch.Size([1, 5, 6])
@@ -145,6 +167,7 @@ class EncoderLayer(nn.Module):
 
         With ``need_weights=False`` the fused kernel runs and the weights are None.
         """
+        check_fits(self.feed_forward.inner.weight, x=x)
         weights = None
 
         def attend(y):

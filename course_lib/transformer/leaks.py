@@ -17,12 +17,15 @@ def find_leak(
 
     A part with dropout must be in eval mode: dice move every output.
 
-    Errors: ValueError where integers come without ``n_vocab``, or with fewer than two.
+    Errors: ValueError where integers come without ``n_vocab``, or with fewer than two, and where
+    there is no axis of time.
 
     >>> find_leak(lambda x: x.cumsum(1), torch.ones(1, 5, 2))
     >>> find_leak(lambda x: x + x.mean(1, keepdim=True), torch.ones(1, 5, 2))
     (0, 1)
     """
+    if x.dim() < 2:
+        raise ValueError(f"x {tuple(x.shape)} has {x.dim()} axes; give it the axes (B, T) or more")
     if not x.is_floating_point() and n_vocab is None:
         raise ValueError(f"x holds {x.dtype} tokens: n_vocab is needed to change one")
     if n_vocab is not None and n_vocab < 2:

@@ -6,6 +6,14 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from course_lib.transformer.checks import (
+    check_fits,
+    check_integers,
+    check_shapes,
+    check_sizes,
+    known_ids,
+)
+
 
 def sinusoidal_positions(max_len: int, d_model: int) -> torch.Tensor:
     """Write every position as waves of many lengths: sine at even features, cosine at odd ones.
@@ -18,10 +26,13 @@ def sinusoidal_positions(max_len: int, d_model: int) -> torch.Tensor:
 
     Shapes: -> (max_len, D), float32.
 
+    Errors: ValueError or TypeError where a size is no number of positions or features.
+
     >>> sinusoidal_positions(2, 4)
     tensor([[0.0000, 1.0000, 0.0000, 1.0000],
             [0.8415, 0.5403, 0.0100, 0.9999]])
     """
+    check_sizes(max_len=max_len, d_model=d_model)
     positions = torch.arange(max_len, dtype=torch.float64).unsqueeze(1)
     exponents = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
     angles = positions / 10000.0**exponents  # (max_len, ceil(D / 2))
@@ -39,10 +50,16 @@ def scaled_embedding(ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
 
     Shapes: ``ids`` (...) integers, ``table`` (V, D) -> (..., D).
 
+    Errors: ValueError for an id that the table does not hold; TypeError for ids that are no
+    integers.
+
     >>> scaled_embedding(torch.tensor([1]), torch.tensor([[1.0] * 4, [3.0] * 4]))
     tensor([[6., 6., 6., 6.]])
     """
-    return F.embedding(ids, table) * math.sqrt(table.size(-1))
+    check_shapes(table=(table, "VD"))
+    check_integers(ids=ids)
+    with known_ids(ids, table):
+        return F.embedding(ids, table) * math.sqrt(table.size(-1))
 
 
 class LearnedPositions(nn.Module):
@@ -52,7 +69,8 @@ class LearnedPositions(nn.Module):
 
     Shapes: ``x`` (B, T, D) -> (B, T, D).
 
-    Errors: ValueError where T is beyond ``max_len``: no vector was learned there.
+    Errors: ValueError where T is beyond ``max_len``: no vector was learned there; ValueError or
+    TypeError where shapes or dtypes do not fit.
 
     >>> LearnedPositions(max_len=3, d_model=2)(torch.zeros(1, 4, 2))
     Traceback (most recent call last):
@@ -64,6 +82,8 @@ class LearnedPositions(nn.Module):
         self.table = nn.Parameter(torch.randn(max_len, d_model) * 0.02)
 
     def forward(self, x):
+        check_shapes(x=(x, "...TD"))
+        check_fits(self.table, x=x)
         if x.size(-2) > len(self.table):
             raise ValueError(
                 f"{x.size(-2)} positions are more than max_len {len(self.table)}: "

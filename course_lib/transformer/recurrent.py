@@ -6,6 +6,13 @@ import torch
 from torch import nn
 
 from course_lib.transformer.attention import row_softmax
+from course_lib.transformer.checks import (
+    check_fits,
+    check_integers,
+    check_mask,
+    check_shapes,
+    known_ids,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +50,8 @@ class AdditiveAttention(nn.Module):
     Shapes: ``state`` (B, T, D), ``memory`` (B, S, D), ``mask`` (B, S), True at real tokens
     -> ``z`` (B, T, D), ``weights`` (B, T, S).
 
+    Errors: ValueError or TypeError where shapes or dtypes do not fit, naming them.
+
     >>> z, weights = AdditiveAttention(3)(torch.ones(1, 2, 3), torch.ones(1, 4, 3))
     >>> weights[0, 0]
     tensor([0.2500, 0.2500, 0.2500, 0.2500], grad_fn=<SelectBackward0>)
@@ -55,6 +64,9 @@ class AdditiveAttention(nn.Module):
         self.score = nn.Linear(d_model, 1, bias=False)
 
     def forward(self, state, memory, mask=None):
+        check_shapes(state=(state, "BTD"), memory=(memory, "BSD"))
+        check_fits(self.query.weight, state=state, memory=memory)
+        check_mask(memory.shape[:2], mask=mask)
         pairs = self.query(state).unsqueeze(2) + self.key(memory).unsqueeze(1)  # (B, T, S, D)
         scores = self.score(torch.tanh(pairs)).squeeze(-1)  # (B, T, S)
         if mask is not None:
@@ -78,7 +90,8 @@ class RecurrentEncoderDecoder(nn.Module):
     Shapes: ``source`` (B, S), ``target`` (B, T) integers, ``source_mask`` (B, S), True at real
     tokens, which come first -> logits (B, T, V).
 
-    Errors: ValueError for a source without tokens, or with padding before a real one.
+    Errors: ValueError for a source without tokens, or with padding before a real one, and for an
+    id outside the vocabulary; ValueError or TypeError where shapes or dtypes do not fit.
 
     >>> model = RecurrentEncoderDecoder(RecurrentConfig(n_vocab=11, d_model=6, attention=True))
     >>> model(torch.ones(2, 5, dtype=torch.long), torch.ones(2, 3, dtype=torch.long)).shape
@@ -106,8 +119,16 @@ class RecurrentEncoderDecoder(nn.Module):
         memory, state = self.encode(source, source_mask)
         return self.decode(target, memory, state, source_mask)
 
+    def embed(self, ids):
+        """Return the embeddings of ids (B, T), (B, T, D)."""
+        check_integers(ids=ids)
+        with known_ids(ids, self.embedding.weight):
+            return self.embedding(ids)
+
     def encode(self, source, source_mask=None):
         """Return all encoder states (B, S, D) and the last one as the decoder's first."""
+        check_shapes(source=(source, "BS"))
+        check_mask(source.shape, source_mask=source_mask)
         if not source.size(1):
             raise ValueError(f"source {tuple(source.shape)} has no token to read")
         lengths = torch.full(source.shape[:1], source.size(1))
@@ -118,7 +139,7 @@ class RecurrentEncoderDecoder(nn.Module):
                 )
             lengths = source_mask.sum(-1).clamp_min(1).cpu()
         packed = nn.utils.rnn.pack_padded_sequence(
-            self.embedding(source), lengths, batch_first=True, enforce_sorted=False
+            self.embed(source), lengths, batch_first=True, enforce_sorted=False
         )
         memory, (hidden, cell) = self.encoder(packed)
         memory, _ = nn.utils.rnn.pad_packed_sequence(
@@ -128,7 +149,8 @@ class RecurrentEncoderDecoder(nn.Module):
 
     def decode(self, target, memory, state, source_mask=None):
         """Return the logits (B, T, V) and the attention weights (B, T, S) or None."""
-        hidden, _ = self.decoder(self.embedding(target), state)
+        check_shapes(target=(target, "BT"), memory=(memory, "BSD"))
+        hidden, _ = self.decoder(self.embed(target), state)
         if self.attention is None:
             return self.output(hidden), None
         z, weights = self.attention(hidden, memory, source_mask)
@@ -145,9 +167,12 @@ def join_directions(state: torch.Tensor) -> torch.Tensor:
 
     Shapes: ``state`` (directions, B, D / directions) -> (1, B, D).
 
+    Errors: ValueError where an axis is missing.
+
     >>> join_directions(torch.zeros(2, 3, 5)).shape
     torch.Size([1, 3, 10])
     """
+    check_shapes(state=(state, "WBD"))
     return state.transpose(0, 1).flatten(1).unsqueeze(0)
 
 
