@@ -112,6 +112,28 @@ def test_what_cannot_be_ended_is_left_behind_and_said():
     ENOUGH.set()  # else it would take its share of every later test's time
 
 
+def test_loading_a_library_is_not_cut_short(tmp_path, monkeypatch):
+    (tmp_path / "slow_to_load.py").write_text(
+        "import time\nend = time.monotonic() + 1\n"
+        "while time.monotonic() < end:\n    pass\nwhole = True\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def loads(n):
+        import slow_to_load
+
+        return RIGHT(n) if slow_to_load.whole else None
+
+    def loads_and_never_ends(n):
+        loads(n)
+        return endless(n)
+
+    assert judge(loads, time_limit=0.2).passed
+    del sys.modules["slow_to_load"]
+    assert "0.2 seconds" in judge(loads_and_never_ends, time_limit=0.2).feedback
+    assert sys.modules.pop("slow_to_load").whole
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")
 @pytest.mark.parametrize("fn", [huge, growing])
 def test_a_huge_allocation_is_refused_and_the_kernel_lives(fn):
