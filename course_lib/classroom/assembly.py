@@ -9,14 +9,8 @@ from collections.abc import Callable
 from course_lib.classroom.learner_file import FILE, passed_parts, run_file
 from course_lib.transformer import attention, checks, encoder_decoder, heads, layers, positions
 
-_MODULES = (
-    checks,
-    attention,
-    heads,
-    positions,
-    layers,
-    encoder_decoder,
-)  # each uses those before it
+# Each uses those before it.
+_MODULES = (checks, attention, heads, positions, layers, encoder_decoder)
 USED = (
     "causal_mask",
     "expand_key_mask",

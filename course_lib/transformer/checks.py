@@ -30,7 +30,7 @@ def check_shapes(**named: tuple[torch.Tensor, str]) -> None:
         if n < 0 or (n and axes is wanted):
             form = ", ".join([*(["..."] if axes != wanted else []), *axes])
             raise ValueError(
-                f"{name} {tuple(shape)} has {len(shape)} axes; give it the axes ({form})"
+                f"{name} {tuple(shape)} should have the axes ({form}); reshape it to them"
             )
         for axis, size in zip(axes, shape[n:], strict=True):
             if axis not in known:
@@ -58,7 +58,7 @@ def check_fits(weights: torch.Tensor, **named: torch.Tensor) -> None:
         if x.dtype != dtype:
             check_numbers(weights=weights, **{name: x})
         if not x.dim():
-            raise ValueError(f"{name} has no axes; give it the axes (..., D) with D = {width}")
+            raise ValueError(f"{name} () should have the axes (..., D); give it D = {width}")
         if x.shape[-1] != width:
             raise ValueError(
                 f"{name} {tuple(x.shape)} has {x.size(-1)} features, and this part was built for "

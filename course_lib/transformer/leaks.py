@@ -25,7 +25,7 @@ def find_leak(
     (0, 1)
     """
     if x.dim() < 2:
-        raise ValueError(f"x {tuple(x.shape)} has {x.dim()} axes; give it the axes (B, T) or more")
+        raise ValueError(f"x {tuple(x.shape)} should have the axes (B, T) or more; reshape it")
     if not x.is_floating_point() and n_vocab is None:
         raise ValueError(f"x holds {x.dtype} tokens: n_vocab is needed to change one")
     if n_vocab is not None and n_vocab < 2:

@@ -74,7 +74,7 @@ BAD = [
     *attend(attention.fused_attention),
     *attend(lambda q, k, v, mask=None: attention.check_attention_inputs(q, k, v, mask)),
     (attention.row_softmax, (ids(T, S),), ["torch.int64", ".float()"]),
-    (attention.row_softmax, (torch.tensor(1.0),), ["0 axes", "(..., S)"]),
+    (attention.row_softmax, (torch.tensor(1.0),), ["scores ()", "(..., S)"]),
     (attention.soft_lookup, (ones(3), ones(5, 4), ones(5, 2)), ["(3,)", "(5, 4)", "3 and 4"]),
     (attention.soft_lookup, (ones(3), ones(5, 3), ones(4, 2)), ["(5, 3)", "(4, 2)", "5 and 4"]),
     (attention.soft_lookup, (ones(3).double(), ones(5, 3), ones(5, 2)), ["torch.float64"]),

@@ -14,8 +14,7 @@ from course_lib.classroom.exercises.attention_evidence import (
 from course_lib.classroom.exercises.attention_evident import (
     adds_up_on_dead_rows,
     fill_too_high,
-    half_overflows,
-    lifts_half,
+    half_fails,
     mask_transposed,
 )
 from course_lib.classroom.exercises.attention_stages import attention_with
@@ -316,7 +315,7 @@ MISTAKES = (
         "gets equal weights: it looks at all that it may not see.",
         "Fill with minus infinity, which every dtype has, and give dead rows zeros.",
         dead_row,
-        evident=half_overflows,
+        evident=half_fails("without overflow"),
     ),
     _known(
         "mask_lifts_half",
@@ -324,13 +323,13 @@ MISTAKES = (
         "A mask turned into float32 numbers lifts float16 scores to float32, and the product with "
         "v then fails.",
         "Choose instead of adding: `masked_fill` keeps the dtype of the scores.",
-        evident=lifts_half,
+        evident=half_fails("same dtype"),
     ),
     _known(
         "uniform_on_dead_row",
         "gives a row with nothing to look at weights all the same",
-        "Its scores are finite, be they a very low number or a 0 that keeps the softmax from 0/0, "
-        "and so all that it may not see gets a share.",
+        "All that it may not see then gets a share. Scores that stay finite do that, be they a "
+        "very low number or a 0 that keeps the softmax from 0/0.",
         "Set the weights of such a row to zero, after the softmax.",
         dead_row,
         evident=adds_up_on_dead_rows,

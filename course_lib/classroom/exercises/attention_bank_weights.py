@@ -164,7 +164,7 @@ def _known(name, title, means, next_step, saw=None, **more) -> Mistake:
 MISTAKES = (
     _known(
         "softmax_over_queries",
-        "takes the softmax over the queries, axis -2",
+        "makes the weights sum to 1 over the queries, axis -2",
         "Each key shares itself out among the queries; a query should share its attention among "
         "the keys.",
         "Which axis of (queries, keys) should sum to 1 along a row?",
@@ -173,7 +173,7 @@ MISTAKES = (
     ),
     _known(
         "softmax_over_heads",
-        "takes the softmax over the heads",
+        "makes the weights sum to 1 over the heads",
         "The heads compete with each other. Each should share its own attention among the keys.",
         "The keys are the last axis.",
         axis_sums(-3, "heads"),
@@ -181,7 +181,7 @@ MISTAKES = (
     ),
     _known(
         "softmax_over_batch",
-        "takes the softmax over the first axis",
+        "makes the weights sum to 1 over the first axis",
         "Examples of a batch compete; with one example every weight is 1.",
         "The keys are the last axis.",
         row_sums,

@@ -29,6 +29,10 @@ def _ordinary(seen_all: list[Seen]) -> list[Seen]:
     ]
 
 
+def _right_on_ordinary(seen_all: list[Seen]) -> bool:
+    return all(is_right(one) for one in seen_all if one.probe.core)
+
+
 def _sum_to_one(sums: torch.Tensor, seen: Seen) -> bool:
     """All of them, but for those of keys or queries that are hidden throughout."""
     none = sums.abs() < slack(seen)
@@ -125,7 +129,7 @@ def fill_read_back(seen_all: list[Seen]) -> str | None:
 
 def low_scores_leak(seen_all: list[Seen]) -> str | None:
     """Hidden keys get weight on very low scores, and on no ordinary input."""
-    if not all(is_right(one) for one in seen_all if one.probe.core):
+    if not _right_on_ordinary(seen_all):
         return None
     for one in seen_all:
         weights, mask = weights_of(one), mask_of(one)
@@ -146,20 +150,24 @@ def fill_too_high(seen_all: list[Seen]) -> str | None:
     return fill_read_back(seen_all) or low_scores_leak(seen_all)
 
 
-def half_overflows(seen_all: list[Seen]) -> str | None:
-    """Right on ordinary inputs; float16 can't hold a number in it."""
-    if not all(is_right(one) for one in seen_all if one.probe.core):
+def half_fails(message: str):
+    """Right on ordinary inputs; in float16 torch raises an error that says ``message``."""
+
+    def evident(seen_all: list[Seen]) -> str | None:
+        if not _right_on_ordinary(seen_all):
+            return None
+        for one in seen_all:
+            error, dtype = one.outcome.error, one.args["q"].dtype
+            if error is not None and dtype == torch.float16 and message in error.message:
+                return f"{where(one)}, all inputs are {dtype}; torch says: {error.message}."
         return None
-    for one in seen_all:
-        error = one.outcome.error
-        if error is not None and "c10::Half without overflow" in error.message:
-            return f"{where(one)}, torch says: {error.message}."
-    return None
+
+    return evident
 
 
 def adds_up_on_dead_rows(seen_all: list[Seen]) -> str | None:
     """Right but where a query may look at nothing: its weights there sum to one."""
-    if not all(is_right(one) for one in seen_all if one.probe.core):
+    if not _right_on_ordinary(seen_all):
         return None
     for one in seen_all:
         weights, mask = weights_of(one), mask_of(one)
@@ -174,15 +182,4 @@ def adds_up_on_dead_rows(seen_all: list[Seen]) -> str | None:
             f"{where(one)}, query {list(place)} may look at no key at all, and its weights "
             f"[{shown}, ...] sum to {number(weights[place].sum().item())}."
         )
-    return None
-
-
-def lifts_half(seen_all: list[Seen]) -> str | None:
-    """Right on ordinary inputs; in float16 a product meets float32."""
-    if not all(is_right(one) for one in seen_all if one.probe.core):
-        return None
-    for one in seen_all:
-        error, dtype = one.outcome.error, one.args["q"].dtype
-        if error and dtype == torch.float16 and "same dtype" in error.message:
-            return f"{where(one)}, all inputs are {dtype}; torch says: {error.message}."
     return None

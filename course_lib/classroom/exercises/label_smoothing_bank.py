@@ -71,7 +71,7 @@ def _lost_in_large_logits(seen_all: list[Seen]) -> str | None:
     if not all(map(is_right, ordinary)):
         return None
     for one in large:
-        if not is_right(one) and one.comparable("loss"):
+        if one.comparable("loss") and not same_tensor(one.yours("loss"), one.right("loss")):
             return (
                 f"{where(one)}, whose logits go up to "
                 f"{number(one.args['logits'].abs().max().item())}, your loss is "
@@ -360,9 +360,9 @@ MISTAKES = (
     ),
     _mistake(
         "log_of_softmax",
-        "takes exponentials first and their logarithm afterwards, as in `softmax(...).log()`",
+        "loses the small probabilities of large logits, as `softmax(...).log()` does",
         "Very small probabilities are rounded to 0, whose logarithm is minus infinity, and large "
-        "exponentials overflow; a floor gives a wrong number and no gradient.",
+        "exponentials overflow; a floor under them gives a wrong number and no gradient.",
         "Which function of torch does both steps in one?",
         _log_of_softmax,
         _exp_by_hand,
